@@ -19,6 +19,7 @@ from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis.messages import alike
 from pytest_planverify.diagnosis.tool_output import (
     CANNOT_IMPORT,
+    INTERNAL_ERROR,
     MARKS_OF_ERRORS,
     read_script_error,
     read_stuck_frame,
@@ -143,7 +144,9 @@ class Case:
         """
         if evidence.exceptions:
             return cls(evidence, evidence.exceptions[0])
-        if evidence.kind in (EvidenceKind.SESSION, EvidenceKind.COMMAND):
+        # pytest prints an internal error, and ends the process in the middle of a test.
+        has_internal_error = INTERNAL_ERROR in evidence.stderr_tail + evidence.stdout_tail
+        if evidence.kind in (EvidenceKind.SESSION, EvidenceKind.COMMAND) or has_internal_error:
             return cls(evidence, _printed_error(evidence) or NO_ERROR, printed=True)
         return cls(evidence)
 

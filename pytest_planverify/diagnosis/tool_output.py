@@ -27,7 +27,7 @@ _LAST = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
 _THREAD = re.compile(r"^(?=(?:Current thread|Thread) 0x[0-9a-f]+.*:$)", re.MULTILINE)
 """The beginning of a thread in a dump of faulthandler."""
 _CALL = re.compile(r'^ +File "(?P<path>[^"\n]+)", line (?P<line>\d+),? in (?P<function>.+)$', re.MULTILINE)
-_INTERNAL = "INTERNALERROR> "
+INTERNAL_ERROR = "INTERNALERROR> "
 """Prefix of the lines with which pytest reports an exception of its own or of a hook."""
 _SESSION_START = re.compile(
     r"pytest_planverify[\/\\](?:observing[\/\\]session|observe[\/\\]worker|session[\/\\]fork_server)\.py$"
@@ -69,10 +69,10 @@ def read_traceback(text: str, first_party: frozenset[str] = frozenset()) -> Exce
     """
     if _FILE_MARK in text:  # fast path: most output has no traceback
         raw = text.splitlines()
-        lines = [line.removeprefix(_INTERNAL).rstrip() for line in raw]
+        lines = [line.removeprefix(INTERNAL_ERROR).rstrip() for line in raw]
         starts = [at + 1 for at, line in enumerate(lines) if line.strip() == _TRACEBACK]
         files = [(at, found) for at, line in enumerate(lines) if (found := _FILE.match(line))]
-        headless = [at for at, _ in files if raw[at].startswith(_INTERNAL)]
+        headless = [at for at, _ in files if raw[at].startswith(INTERNAL_ERROR)]
         # Frames without a function name are printed only for source that the compiler refused.
         unparsed = [at for at, found in files if not found["function"]]
         if start := starts[-1:] or headless[:1] or unparsed[-1:]:

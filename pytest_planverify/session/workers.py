@@ -789,17 +789,17 @@ class Watcher:
             file = next(iter(record.collecting.values()), None)
         # One file for each process of pytest-xdist.
         stacks_folder = Path(spec.stacks).parent
-        stacks = [_tail_of(path) for path in sorted(stacks_folder.glob(Path(spec.stacks).name + "*"))]
+        stacks = [self._tail_of(path) for path in sorted(stacks_folder.glob(Path(spec.stacks).name + "*"))]
         death = Death(
             ProcessEnd(
                 exit_code=exited.code,
                 signal=None if exited.signal is None else signal_name(exited.signal),
-                stack="\n".join(filter(None, stacks)).replace(f'"{spec.root}/', '"') or None,
+                stack="\n".join(filter(None, stacks)) or None,
                 timed_out=timed_out,
             ),
             None if running is None else running.nodeid,
             file,
-            _tail_of(Path(spec.log)) if spec.log else "",
+            self._tail_of(Path(spec.log)) if spec.log else "",
             phase=None if running is None else self._phase(),
             raised=record.stopped_by,
         )
@@ -814,6 +814,18 @@ class Watcher:
         record.exit_status = None
         return death
 
+    def _tail_of(self, path: Path) -> str:
+        """Return the end of a text file of the worker; empty if it cannot be read."""
+        try:
+            with open(path, "rb") as stream:
+                stream.seek(0, os.SEEK_END)
+                stream.seek(max(stream.tell() - _TAIL_BYTES, 0))
+                text = stream.read().decode("utf-8", "replace").strip()
+        except OSError:
+            return ""
+        # Paths below the root become relative, as in all evidence.
+        return text.replace(f'"{self.spec.root}/', '"')
+
     def _phase(self) -> str | None:
         """Return the phase of the running test from the worker's byte on the board; ``None`` if unknown."""
         try:
@@ -821,14 +833,3 @@ class Watcher:
                 return PHASE_NAMES.get(file.read()[self.spec.slot])
         except (OSError, IndexError):
             return None
-
-
-def _tail_of(path: Path) -> str:
-    """Return the end of a text file; empty if it cannot be read."""
-    try:
-        with open(path, "rb") as stream:
-            stream.seek(0, os.SEEK_END)
-            stream.seek(max(stream.tell() - _TAIL_BYTES, 0))
-            return stream.read().decode("utf-8", "replace").strip()
-    except OSError:
-        return ""

@@ -320,8 +320,9 @@ def raised_in_test_alone(case: Case) -> str | None:
     if case.evidence.subjects or (case.product_changed and not case.raised_in_changed):
         return None
     around = _AROUND.get(case.evidence.phase) if case.evidence.phase else None
-    # Which functions of the product a printed line names is not known.
-    if around is None and case.printed and not case.raised_in_changed:
+    # Which functions of the product a printed line names is not known; a hook of pytest names none.
+    is_hook = case.raised_at is not None and case.raised_at.function.startswith("pytest_")
+    if around is None and case.printed and not (case.raised_in_changed or is_hook):
         return None
     return f"{f'{around} in ' if around else ''}{_at(case)} itself raises {error_text(case.error)}."
 

@@ -73,6 +73,14 @@ def _command(purpose: str, output: str = "", exit_code: int = 1, **more: Any) ->
 NOT_OK = {"path": "test/price.test.js", "line": 5, "code": "price of four", "message": "failed"}
 
 
+INTERNAL_ERROR = """\
+INTERNALERROR> Traceback (most recent call last):
+INTERNALERROR>   File "/v/lib/python3.11/site-packages/pytest_cluster.py", line 6, in pytest_runtest_logreport
+INTERNALERROR>     print(report.node)
+INTERNALERROR> AttributeError: 'TestReport' object has no attribute 'node'
+"""
+
+
 def _changed(*paths: str) -> tuple[dict[str, str], ...]:
     return tuple({"path": path} for path in paths)
 
@@ -135,6 +143,9 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_command("build", findings=({"message": "mismatched types", "code": "E0308", "path": "src/a.rs", "line": 4},)), C.COMPILATION_ERROR, Owner.PRODUCT, "compiler-complained", "src/a.rs:4"),
     (_command("type_check", findings=({"message": "expected ;", "code": "TS1005"}, {"message": "x"})), C.COMPILATION_ERROR, Owner.PRODUCT, "tool-found-syntax-error", "expected ;"),
     (_command("lint", findings=({"message": "w", "severity": "warning"}, {"message": "e", "code": "X1", "severity": "error"})), C.LINT_ERROR, Owner.PRODUCT, "linter-complained", "e [X1]"),
+    (_command("other", "Traceback (most recent call last):\n  File \"/v/bin/sphinx\", line 2, in f\n    g()\nModuleNotFoundError: No module named 'shop.money'\n"), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-missing", "was not found (imported by f (/v/bin/sphinx:2)): write it, or correct its name or the search path."),
+    (_test(process={"exit_code": 3}, stderr_tail=INTERNAL_ERROR), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "raised-outside-project", "'TestReport' object has no attribute 'node'"),
+    (_test(process={"exit_code": 3}, stderr_tail=INTERNAL_ERROR.replace("/v/lib/python3.11/site-packages/pytest_cluster", "tests/conftest")), C.TEST_REGRESSION, Owner.TEST, "raised-in-test-alone", "pytest_runtest_logreport (tests/conftest.py:6) itself raises"),
     (_command("lint", findings=({"message": "a"}, {"message": "b"})), C.LINT_ERROR, Owner.PRODUCT, "linter-complained", "It has 1 more complaint."),
     ({**_command("build"), "process": {"timed_out": True}, "limit_seconds": 5}, C.TEST_TIMEOUT, Owner.PRODUCT, "limit-passed", "tool x exceeded its limit of 5 s"),
     ({**_command("build"), "process": {"timed_out": True}, "limit_seconds": 5, "duration_seconds": 4.9}, C.TEST_TIMEOUT, Owner.PRODUCT, "limit-passed", "tool x exceeded its limit of 5 s."),

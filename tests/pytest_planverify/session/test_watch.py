@@ -145,7 +145,17 @@ def test_endless_test_is_killed_with_its_stack(bench: Bench):
 
     assert outcomes(record) == ["timeout"]
     assert death_of(record).end.timed_out
-    assert "test_x.py" in (death_of(record).end.stack or "")
+    assert f'"{bench.root}' not in (stack := death_of(record).end.stack or "")
+    assert "test_x.py" in stack
+
+
+def test_death_by_an_internal_error_has_the_printed_traceback_with_paths_below_the_root(bench: Bench):
+    (bench.root / "conftest.py").write_text("def pytest_runtest_logreport(report): report.no_such\n")
+
+    death = death_of(run(bench, "normal"))
+
+    assert death.end.exit_code == 3
+    assert 'INTERNALERROR>   File "conftest.py", line 1, in pytest_runtest_logreport' in death.output
 
 
 def test_suspended_time_does_not_count_towards_the_limit_of_a_test(
