@@ -19,6 +19,7 @@ from planner.cli.screen import Screen, print_json, write
 from planner.errors import PlanFileError, PlanTreeError
 from planner.model.findings import PlanFinding
 from planner.planfile.loader import shown_path
+from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.tree import load_tree
 from planner.planfile.validation import validate_plan_tree
 from planner.text.display import counted
@@ -70,16 +71,20 @@ def _print_document(findings: Sequence[PlanFinding], *, ready: bool, remarks: li
 
 
 def _unprotected(flat: FlatPlan) -> str | None:
-    """Return a remark on todos without ``allowed_files``; ``None`` if files are protected anyway."""
+    """Return a remark on todos without ``allowed_files``; ``None`` if files are protected anyway.
+
+    By default a baseline protects the files that it has recorded; an empty list protects nothing.
+    """
     # Parents are not counted: their work is done by the todos below them.
     todos = [todo for todo in flat.loaded.plan.items if not flat.children.get(todo.id)]
     count = sum(todo.allowed_files is None for todo in todos)
     policy = flat.loaded.plan.metadata
-    if not count or policy.protected_files:
+    is_open = "protected_files" in policy.model_fields_set
+    has_baseline = PlanFolder(flat.loaded.root, flat.loaded.plan.todo_list_id).baseline.exists()
+    if not count or policy.protected_files or (has_baseline and not is_open):
         return None
     verb = "names" if count == 1 else "name"
-    # Without the key, the default protects what a baseline has recorded; an empty list protects nothing.
-    if "protected_files" in policy.model_fields_set:
+    if is_open:
         open_to_change = "protected_files is empty, so changed tests are not detected"
     else:
         open_to_change = "changed tests and plans are only detected after planverify baseline"

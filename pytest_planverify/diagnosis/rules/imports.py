@@ -244,10 +244,9 @@ def own_module_missing(case: Case) -> Hit | str | None:
     module = ".".join(imported) if absent is None and imported else absent  # ``from package import module``
     if module is None:
         return None
-    missing, similar = (
-        f"The module {module} does not exist{_by(case)}",
-        next(iter(case.error.nearest), None),
-    )
+    # What a command prints does not tell whether the file is there and only not found.
+    lack = "was not found" if case.printed else "does not exist"
+    missing, similar = f"The module {module} {lack}{_by(case)}", next(iter(case.error.nearest), None)
     if removed := case.removed_file(module):
         remedy = f"did you mean {similar}?" if similar else "restore it."
         return Hit(
@@ -258,7 +257,11 @@ def own_module_missing(case: Case) -> Hit | str | None:
     if absent is None or not (planned or case.is_first_party(module)):
         return None
     promised = f"; {case.evidence.contract_path} describes it" if case.evidence.contract_path else ""
-    path = planned or case.error.place or "it"
+    path = (
+        planned
+        or case.error.place
+        or ("it, or correct its name or the search path" if case.printed else "it")
+    )
     asked = _IMPORT_LINE.findall((case.raised_at.source if case.raised_at is not None else None) or "")
     if not planned and any(name.startswith(f"{module}.") for name in asked):
         path = path.replace(".py", "/__init__.py")  # a submodule is imported, so it has to be a package

@@ -9,6 +9,7 @@ from planner_command import Command, with_test
 
 from planner.cli import plan_file
 from planner.model.findings import PlanFinding, Severity
+from planner.planfile.plan_folder import PlanFolder
 
 
 def finding(rule: str, severity: Severity, **keys: object) -> PlanFinding:
@@ -100,6 +101,15 @@ def test_one_remark_summarises_todos_without_allowed_files(
     assert command("validate", "plan.yaml", "--json").json["remarks"] == remarks
     shown = command("validate", "plan.yaml").out
     assert [line for line in shown.splitlines() if "allowed_files" in line] == [f"! {x}" for x in remarks]
+
+
+def test_a_baseline_protects_the_files_of_todos_without_allowed_files(command: Command) -> None:
+    command.plan(with_test("a"))
+    baseline = PlanFolder(Path(), "shop").baseline
+    baseline.parent.mkdir(parents=True)
+    baseline.touch()
+
+    assert command("validate", "plan.yaml", "--json").json["remarks"] == []
 
 
 def test_a_parent_is_not_counted_as_a_todo_without_allowed_files(command: Command) -> None:
