@@ -42,7 +42,7 @@ from planner.policy.outcomes import failures_of
 from planner.store.plan_run import PlanRun
 from planner.store.run_log import action_text
 from planner.text.display import counted, listed
-from planner.text.markdown import safe
+from planner.text.markdown import code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -138,7 +138,7 @@ def _brief(run: PlanRun, todo_id: str) -> str:
     facts = failure_facts(run, record, outcome)
     is_empty = failure.category is Category.TEST_NOT_FOUND
     found, edit = ("found no test", f" {facts['edit']}") if is_empty else ("failed", "")
-    says = safe(failure.stack_trace_head or failure.category).rstrip(".")
+    says = code(failure.stack_trace_head or failure.category, limit=300)  # may be the words of the tests
     return f"{brief}\n\nThe last run {found}: {says}.{edit}"
 
 

@@ -146,7 +146,7 @@ def test_a_todo_without_prior_work_is_ready_with_its_allowed_files(command: Comm
         "    edit Fix it",
         "  b: for the coder",
     ]
-    says = "The last run found no test: AssertionError: assert 1 == 2. Fix it"
+    says = "The last run found no test: `AssertionError: assert 1 == 2`. Fix it"
     assert command("next", "plan.yaml", "--brief", "a").out.splitlines()[-1] == says
     assert commands_of(ran) == ["brief  planner next plan.yaml --brief a"]
 
@@ -157,7 +157,7 @@ def test_the_brief_of_a_todo_without_prior_work_has_the_message_of_its_failure(c
 
     out = command("next", "plan.yaml", "--brief", "a").out
 
-    assert out.splitlines()[-1] == "The last run failed: No rule to make target 'b'. Stop."
+    assert out.splitlines()[-1] == "The last run failed: `No rule to make target 'b'. Stop.`."
 
 
 def test_a_todo_that_fails_by_the_cause_of_another_is_not_offered_as_its_own_work(command: Command):
