@@ -97,6 +97,26 @@ class GivenOptions:
         return _with_absolute_path(option, self.directory).words if passed else ()
 
 
+def options_for(words: Sequence[str], command: Sequence[str], *, autoload: bool) -> tuple[str, ...]:
+    """Return the user's options ``words`` without those of reporters that a command does not load.
+
+    pytest would refuse them as unknown, but alone the command may pass. ``autoload`` is whether the
+    command's environment lets pytest load the plugins that are installed.
+    """
+    own = list(split_options(command))
+    named = [option.value or "" for option in own if option.name == "-p"]
+    autoload = autoload and not any(option.name == "--disable-plugin-autoload" for option in own)
+    absent = [
+        beginning
+        for plugin, beginnings in _TABLE["plugins"].items()
+        if {f"no:{plugin}", f"no:{plugin.removeprefix('pytest_')}"} & set(named)
+        or not (autoload or plugin == "junitxml" or any(name.startswith(plugin) for name in named))
+        for beginning in beginnings.split()
+    ]
+    options = (option for option in split_options(words) if not option.name.startswith(tuple(absent)))
+    return tuple(word for option in options for word in option.words)
+
+
 class ProcessStart(NamedTuple):
     """Arguments of one pytest process, and environment variables in addition to those of the run."""
 

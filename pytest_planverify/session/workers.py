@@ -59,6 +59,7 @@ from pytest_planverify.observe.supervision import PHASE_NAMES, SIGNAL, SLOTS, pr
 from pytest_planverify.reports.reporters import (
     GivenOptions,
     confirmation_start,
+    options_for,
     relay_file,
     worker_start,
 )
@@ -385,7 +386,8 @@ class Workers:
         root, invocation = str(job.plan.root), job.invocation
         ini = _find_setup(root, _folders_of(root, invocation.selections), invocation.options)[2]
         inherited = os.environ.get("PYTEST_ADDOPTS", "")
-        own = dict(job.command.env).get("PYTEST_ADDOPTS", inherited)
+        variables = dict(job.command.env)
+        own = variables.get("PYTEST_ADDOPTS", inherited)
         unchanged = (*close_options(self._settings.worker_args), *invocation.args)
         try:
             of_run, of_command = (shlex.split(text) for text in (inherited, own))
@@ -398,7 +400,12 @@ class Workers:
             addopts=(*ini, *of_run),
             directory=self._settings.invocation_dir,
         )
-        given = replace(run, addopts=(*(() if _replaces_addopts(options) else ini), *of_command))
+        autoload = not variables.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+        given = replace(
+            run,
+            command_line=options_for(run.command_line, invocation.args, autoload=autoload),
+            addopts=(*(() if _replaces_addopts(options) else ini), *of_command),
+        )
         scratch = self._folder.path / "reports"
         if confirming:
             start = confirmation_start(given, invocation.args, scratch=scratch)

@@ -145,7 +145,8 @@ def verified(root: Path, *names: str) -> dict[str, Verified]:
     # Without a change of the command line, which some tests look at
     modules = ",".join(["pytest_planverify.plugin", *sorted(plugins)])
     env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": modules}
-    run = Example(cwd).verify(UNCONFIRMED, *plans, autoload=True, env=env)
+    options = [option for name in names for option in ODD_PROJECTS[name].get("options", ())]
+    run = Example(cwd).verify(UNCONFIRMED, *options, *plans, autoload=True, env=env)
     return {
         name: replace(run, document=json.loads((folder / ".planverify/outcomes.json").read_text()))
         for name, folder in folders.items()

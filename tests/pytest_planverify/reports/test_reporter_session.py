@@ -21,6 +21,7 @@ from pytest_planverify.reports.reporters import (
     ProcessStart,
     confirmation_start,
     is_reporting_needed,
+    options_for,
     reporting_start,
     worker_start,
 )
@@ -195,6 +196,25 @@ def test_reporters_of_a_command_override_those_of_the_run() -> None:
 
     assert start.args == ("--junitxml=/run/unused", *command.split())
     assert "COVERAGE_FILE" not in start.env
+
+
+@pytest.mark.parametrize(
+    ("command", "autoload", "kept"),
+    [
+        ("-p no:junitxml", True, "--cov=shop --no-cov --strange 1"),
+        ("-p no:cov", True, "--junitxml=j.xml --strange 1"),
+        ("-p no:pytest_cov -p no:x", True, "--junitxml=j.xml --strange 1"),
+        ("--disable-plugin-autoload", True, "--junitxml=j.xml --strange 1"),
+        ("tests", False, "--junitxml=j.xml --strange 1"),
+        ("-p pytest_cov.plugin", False, "--junitxml=j.xml --cov=shop --no-cov --strange 1"),
+    ],
+)
+def test_command_without_the_plugin_of_a_reporter_gets_none_of_its_options(
+    command: str, autoload: bool, kept: str
+) -> None:
+    words = "--junitxml=j.xml --cov=shop --no-cov --strange 1".split()
+
+    assert options_for(words, command.split(), autoload=autoload) == tuple(kept.split())
 
 
 def test_confirmation_drops_reporters_but_keeps_options_that_affect_the_verdict() -> None:
