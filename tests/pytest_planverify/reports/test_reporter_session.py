@@ -212,7 +212,7 @@ def test_reporters_of_a_command_override_those_of_the_run() -> None:
 def test_command_without_the_plugin_of_a_reporter_gets_none_of_its_options(
     command: str, autoload: bool, kept: str
 ) -> None:
-    words = "--junitxml=j.xml --cov=shop --no-cov --strange 1".split()
+    words = ["--junitxml=j.xml", "--cov=shop", "--no-cov", "--strange", "1"]
 
     assert options_for(words, command.split(), autoload=autoload) == tuple(kept.split())
 
