@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from planner.model.baseline import JudgeKind
 from planner.model.evidence import HygieneSignal
 from pytest_planverify.baseline.work_tree import Judges
 from pytest_planverify.guards.hygiene.compare import compare
@@ -107,6 +108,7 @@ def signals(
     *,
     grants: Grants = FORBIDDEN,
     tree: dict[str, str] | None = None,
+    kinds: Mapping[str, JudgeKind] | None = None,
     is_red: Callable[[str], bool] | None = None,
 ) -> tuple[HygieneSignal, ...]:
     """Return the signals of a change of the tree; ``None`` removes a file."""
@@ -117,7 +119,7 @@ def signals(
         plans=frozenset(grants.plans),
         contracts=frozenset(each.contract for each in grants.todos if each.contract),
     )
-    kinds = {path: judges.kind_of(path) for path in before}
+    kinds = {path: judges.kind_of(path) for path in before} | dict(kinds or {})
     return compare(held(before), held(now), kinds=kinds, grants=grants, is_red=is_red)
 
 

@@ -17,6 +17,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
+from planner.model.baseline import JudgeKind
 from pytest_planverify.guards.hygiene.changes import (
     PYTHON_JUDGES,
     SERVES_TESTS,
@@ -346,11 +347,15 @@ def _reads_tests(site: Site, changes: TreeDifferences) -> str | None:
     # Scripts may run the tests, and docstrings and error messages refer people to them.
     if site.is_spoken or changes.runs_alone(site.module.path):
         return None
-    if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level):
-        names = [each.name for each in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-        for name in names:
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        # Without the dots of a relative import; what is imported from a package may be a module.
+        start = [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+        names = [".".join([*start, each.name]) for each in node.names]
+        modules = names if isinstance(node, ast.Import) else [] if node.level else start
+        for name in [*start, *names]:
             parts = name.split(".")
-            if {"tests", "conftest"} & set(parts) or parts[-1].startswith("test_"):
+            is_named = {"tests", "conftest"} & set(parts) or parts[-1].startswith("test_")
+            if (is_named and name in modules) or _is_test(f"{'/'.join(parts)}.py", site, changes):
                 return f"Product code imports {name}"
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
         return "Product code builds a path to the tests" if fold(node.right) in ("tests", "test") else None
@@ -361,7 +366,10 @@ def _reads_tests(site: Site, changes: TreeDifferences) -> str | None:
         value = fold(node.args[0], site.module.constants)
         path = value.replace("\\", "/") if isinstance(value, str) else ""
         if name_of(node.func) in _IMPORTS:
-            path = path.replace(".", "/") if _TEST_MODULE.search(path) else ""
+            path = path.strip(".").replace(".", "/")
+            if _is_test(f"{path}.py", site, changes):
+                return f"Product code imports {value}"
+            path = path if _TEST_MODULE.search(str(value)) else ""
         is_name = name_of(node.func) in ("glob", "rglob") and path.isprintable() and "*" not in path
         if _LISTED_TEST_FOLDER.search(path) or (is_name and path and _finds_data(path, changes)):
             return f"Product code searches {value!r}"
@@ -370,9 +378,17 @@ def _reads_tests(site: Site, changes: TreeDifferences) -> str | None:
         text = value.replace("\\", "/").removeprefix("./") if isinstance(value, str) else ""
         if "*" in text and "/" in text and _finds_data(text, changes):
             return f"Product code searches {value!r}"
-        if _TEST_SOURCE.search(text) or text in changes.grants.plans or _is_data(text, changes):
+        is_judge = _TEST_SOURCE.search(text) or text in changes.grants.plans or _is_data(text, changes)
+        if is_judge or _is_test(text, site, changes):
             return f"Product code names {value!r}"
     return None
+
+
+def _is_test(path: str, site: Site, changes: TreeDifferences) -> bool:
+    """Return whether a path, from the folder of the module or one above it, is that of a test file."""
+    around = (str(folder / path) for folder in PurePosixPath(site.module.path).parents)
+    judges = (JudgeKind.TEST, JudgeKind.CONFTEST)
+    return any(each in changes.new and changes.kind(each) in judges for each in around)
 
 
 def _finds_data(pattern: str, changes: TreeDifferences) -> bool:

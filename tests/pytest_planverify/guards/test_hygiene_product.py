@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from hygiene_samples import FORBIDDEN, GRANTED, PRODUCT, SNIPPETS, TREE, product_with, signals, signs
 
+from planner.model.baseline import JudgeKind
 from pytest_planverify.guards.hygiene.compare import ignored_packages, remove_young_caches
 from pytest_planverify.guards.hygiene.grants import Grants
 from pytest_planverify.guards.hygiene.source import dotted
@@ -411,3 +412,23 @@ def test_ignored_package_that_shadows_a_module_is_found(tmp_path: Path) -> None:
     known = ["pkg/__init__.py", "pkg/words.py", "pkg/other.py", "../up.py", "a.txt"]
     assert [each.path for each in ignored_packages(tmp_path, known)] == ["pkg/words/__init__.py"]
     assert list(ignored_packages(tmp_path, [*known, "pkg/words/__init__.py"])) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from pkg import test_words as t",
+        "from . import test_words",
+        "from .test_words import ROWS",
+        "import importlib\n\nt = importlib.import_module('pkg.test_words')",
+        "from pathlib import Path\n\nt = Path(__file__).with_name('words_check.py').read_text()",
+        "from pkg import words_check",
+        "from ..pkg.words_check import ROWS",
+        "import importlib\n\nt = importlib.import_module('.words_check', __package__)",
+    ],
+)
+def test_product_that_reads_a_test_file_beside_it_is_flagged_whatever_its_name(code: str) -> None:
+    files = {"pkg/test_words.py": "ROWS = [1]\n", "pkg/words_check.py": "ROWS = [1]\n"}
+    kinds = {"pkg/words_check.py": JudgeKind.TEST}
+    assert signs({"pkg/a.py": code + "\n"}, tree={**TREE, **files}, kinds=kinds) == {"reads-tests"}
+    assert signs({"pkg/a.py": code.replace("_check", "").replace("test_", "") + "\n"}) == set()
