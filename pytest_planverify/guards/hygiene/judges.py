@@ -144,13 +144,12 @@ def _python_findings(
     more_cases = sum(max(new[name].cases - 1, 0) for name in new.keys() - old.keys())
     gone = [name for name in old.keys() - new.keys() if not old[name].is_helper]
     is_rewritten = is_granted and len(added) + 2 * more_cases >= 2 * len(gone)
+    imported = before.aliases.keys() - before.functions.keys() if before is not None else set[str]()
     moved = sum((new[name].checks for name in new.keys() - old.keys()), Counter[str]())
     for name, test in old.items() if now is not None or changes.kind(path) is JudgeKind.TEST else ():
         nodeid = f"{path}::{name}"
         if now is not None and name in new:
-            yield from _losses(
-                nodeid, test, new[name], now, changes, moved, before.aliases if before else ()
-            )
+            yield from _losses(nodeid, test, new[name], now, changes, moved, imported)
         elif not (is_rewritten or test.is_helper or {test.node.name, test.body} & added):
             message = f"The test {name} is gone, or no longer collected"
             yield file_signal("test-deleted", message, path, nodeid=nodeid)
@@ -186,7 +185,9 @@ def _losses(
     if missing:  # they may have moved to a helper
         extra += _checks_of_helpers(was.node, unit.node, changes)
     # A test that calls a function of its own module instead of an imported one tests itself.
-    replaced = [name for name in now.functions if name in imported and name not in now.aliases]
+    # So does one that defines the function again below the import.
+    defined = {each.name for each in now.tree.body if isinstance(each, FUNCTIONS)}
+    replaced = [name for name in imported if name in (defined | now.functions.keys() - now.aliases.keys())]
     for name in replaced if missing or replaced else ():
         if re.search(rf"\b{name}\(", "\n".join(unit.checks)):
             yield finding("assertion-void", f"asks {name} of its own file instead of the imported one")
@@ -214,7 +215,7 @@ def _losses(
 
 
 _LOOSE = re.compile(
-    r" (>=?|<=?|is not|!=) | in [\[({]|\bisinstance\(|\.__class__ "
+    r" (>=?|<=?|is not|!=) | in [\[({]| == .* or .* == |\bisinstance\(|\.__class__ "
     r"|\bapprox\(.*\b(rel|abs)=(0?\.[1-9]|[1-9](?![\d.]*e-))"
     r"|\b(raises|assertRaises)\(\(?([\w.]+, )*(Base)?Exception\b(?!.*match=)"
     r"|^(len|type|bool|set|round)\(.* == (len|type|bool|set|round)\("
@@ -313,7 +314,8 @@ def _tests_of(
             if is_helper and not checks:
                 continue
             marks |= _marks(each.body, module)
-            unreached = {node for statement in _unreached(each.body) for node in ast.walk(statement)}
+            idle = [*_unreached(each.body), *_uncalled(each)]
+            unreached = {node for statement in idle for node in ast.walk(statement)}
             local = {node.name for node in ast.walk(each) if isinstance(node, FUNCTIONS)}
             assigned = [
                 (target.id, node.value)
@@ -335,6 +337,7 @@ def _tests_of(
                 for node, text in checks
                 if node in unreached
                 or _always_holds(node, local)
+                or _equals_anything(node, module)
                 or stand_ins & _names_in(node)
                 or _asks_stand_in(node, canned)
             )
@@ -407,6 +410,15 @@ def _unreached(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _unreached(each.body)
 
 
+def _uncalled(test: Function) -> Iterator[Function]:
+    """Yield the functions in a test that it never names, and that are no methods."""
+    classes = [each for each in ast.walk(test) if isinstance(each, ast.ClassDef)]
+    methods = {member for each in classes for member in each.body}
+    apart, named = {test, *methods}, _names_in(test)
+    functions = (each for each in ast.walk(test) if isinstance(each, FUNCTIONS) and each not in apart)
+    yield from (each for each in functions if not each.decorator_list and each.name not in named)
+
+
 def _marks(nodes: Iterable[ast.AST], module: Module) -> frozenset[str]:
     """Return the skip and xfail marks in decorators or statements, including those of parameters."""
     return frozenset(
@@ -444,6 +456,13 @@ def _always_holds(check: ast.AST, functions: Collection[str]) -> bool:
     if name == "assertEqual" and len(arguments) > 1:
         return ast.unparse(arguments[0]) == ast.unparse(arguments[1])
     return name == "assertTrue" and bool(arguments) and truth(arguments[0]) is True
+
+
+def _equals_anything(check: ast.AST, module: Module) -> bool:
+    """Return whether an assert statement compares a value with an object that equals everything."""
+    test = check.test if isinstance(check, ast.Assert) else None
+    sides = [test.left, *test.comparators] if isinstance(test, ast.Compare) else []
+    return any(dotted(each, module.aliases) in ("unittest.mock.ANY", "mock.ANY") for each in sides)
 
 
 def _has_equal_sides(check: ast.AST, called: Mapping[str, str]) -> bool:
@@ -636,7 +655,10 @@ def _patches(fixture: Function, module: Module) -> bool:
     assigned = (each.targets for each in ast.walk(fixture) if isinstance(each, ast.Assign))
     attributes = (each for targets in assigned for each in targets if isinstance(each, ast.Attribute))
     names = (dotted(each, {}).partition(".")[0] for each in attributes)
-    return bool(_PATCHES.search(ast.unparse(fixture))) or not module.aliases.keys().isdisjoint(names)
+    if not module.aliases.keys().isdisjoint(names):
+        return True
+    text = ast.unparse(fixture)
+    return bool(_PATCHES.search(text) or _DECIDES.search(text))
 
 
 def _replaced_subjects(

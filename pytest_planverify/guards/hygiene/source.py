@@ -64,14 +64,15 @@ def _range(*bounds: int) -> range:
 
 
 _FUNCTIONS_OF_CONSTANTS: dict[str, Callable[..., Any]] = {
-    "chr": chr, "str": str, "len": len, "list": list, "tuple": list, "set": list, "frozenset": list,
-    "range": _range,
+    "chr": chr, "str": str, "int": int, "len": len, "list": list, "tuple": list, "set": list,
+    "frozenset": list, "range": _range,
     "fromhex": bytes.fromhex, "b64decode": base64.b64decode,
 }  # fmt: skip
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mod: operator.mod, ast.USub: operator.neg,
     ast.Not: operator.not_, ast.Mult: _product, ast.Div: operator.truediv,  # pyright: ignore[reportUnknownMemberType]
-    ast.Pow: _power,
+    ast.Pow: _power, ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
+    ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
 _WIDTH = re.compile(r"\d{3}")
 """Field widths of three digits or more, with which a short template could produce gigabytes."""
@@ -350,6 +351,8 @@ def _value(node: ast.AST | None, names: Mapping[str, ast.expr], depth: int) -> A
             if isinstance(node.op, ast.Mod) and _WIDTH.search(str(left)):
                 raise ValueError(left)
             return _OPERATORS[type(node.op)](left, of(node.right))
+        case ast.Compare(ops=[operation], comparators=[right]):
+            return _OPERATORS[type(operation)](of(node.left), of(right))
         case ast.Subscript(slice=ast.Slice() as cut):
             bounds = [of(each) if each else None for each in (cut.lower, cut.upper, cut.step)]
             return of(node.value)[slice(*bounds)]

@@ -66,6 +66,10 @@ LOSSES = {
         "a generator": (EQUAL, 'assert (each == "one" for each in parts)'),
         "a tuple": (EQUAL, 'assert (parts == ["one", "two"], "no")'),
         "itself": (EQUAL, "assert parts == parts"),
+        "anything": (EQUAL, "from unittest import mock\n    assert parts == mock.ANY"),
+        "constants": (EQUAL, "assert 2 == int('2')"),
+        "in a function that nobody calls": before("def check():\n        ", EQUAL),
+        "redefined": before("def split(text, sign=','):\n    return ['one', 'two']\n\n"),
         "early return": before("return\n    ", EQUAL),
         "return under a condition": before("if parts:\n        return\n    ", EQUAL),
         "equal calls alone": (f"{EQUAL}\n    assert len(parts) == 2", 'assert split("a") == split("a")'),
@@ -90,6 +94,7 @@ LOSSES = {
     "assertions-fewer": {
         "assertion removed": ("    assert len(parts) == 2\n", ""),
         "assertion within": ("assert len(parts) == 2", "assert len(parts) in (1, 2, 3)"),
+        "an alternative": ("assert len(parts) == 2", "assert len(parts) == 2 or len(parts) == 1"),
         "assertion turned round": (EQUAL, 'assert parts != ["one", "two"]'),
         "order instead of equality": ("assert len(parts) == 2", "assert len(parts) >= 0"),
         "type instead of equality": ("assert len(parts) == 2", "assert isinstance(len(parts), int)"),
@@ -101,7 +106,6 @@ LOSSES = {
     "judge-changed": {
         "under a condition": before("if len(parts) == 2:\n        ", EQUAL),
         "case changed": ('("a, b", ["a", "b"])', '("a, b", ["a, b"])'),
-        "redefined": before("def split(text, sign=','):\n    return ['one', 'two']\n\n"),
     },
     "assertion-swallowed": {
         "swallowed": (EQUAL, f"try:\n        {EQUAL}\n    except AssertionError:\n        pass"),
@@ -230,7 +234,16 @@ def _all():
 """
 
 
-@pytest.mark.parametrize("code", [PATCHED_FOR_ALL, ASSIGNED_FOR_ALL], ids=["patched", "assigned"])
+DECIDES_FOR_ALL = """
+@pytest.fixture(autouse=True)
+def _all(request):
+    request.node.obj = lambda **values: None
+"""
+
+
+@pytest.mark.parametrize(
+    "code", [PATCHED_FOR_ALL, ASSIGNED_FOR_ALL, DECIDES_FOR_ALL], ids=["patched", "assigned", "decides"]
+)
 @pytest.mark.parametrize(("grants", "is_found"), [(FORBIDDEN, True), (OPEN, True), (GRANTED, False)])
 def test_patch_for_all_tests_is_found_unless_they_may_be_changed(
     grants: Grants, is_found: bool, code: str
