@@ -61,6 +61,7 @@ from planner.text.sanitizing import one_line, without_surrogates
 from pytest_planverify.baseline.kept_baseline import run_baseline
 from pytest_planverify.baseline.record import failure_reason, run_verifier
 from pytest_planverify.baseline.repository import top_of
+from pytest_planverify.guards.budget import is_expected
 from pytest_planverify.harness.agents import DEFAULT_SECONDS, Turn, TurnReport, run_turn, write_briefs
 from pytest_planverify.harness.snapshots import FileChanges, Records
 from pytest_planverify.harness.turns import THREADS, SentTurn, make_job
@@ -516,7 +517,9 @@ class Loop:
         write_file(turn.folder / "changes.diff", self.snapshots.diff(before, after))
         bounds, changed = turn.action.bounds, (*changes.changed, *stray)
         protected, free = (*self._protected, *bounds.protected_files), bounds.allowed_files
-        outside = [each for each in changed if free is not None and not allowed(each, free)]
+        # As in a verification, caches and reports of tools are nobody's work.
+        work = (each for each in changed if not is_expected(each, ()))
+        outside = [each for each in work if free is not None and not allowed(each, free)]
         rules = (
             (sorted(self._tampered), _RECORDS),
             ([each for each in changed if allowed(each, protected)], "which the plan protects"),

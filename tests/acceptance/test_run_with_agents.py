@@ -264,6 +264,12 @@ def test_a_turn_outside_its_limits_is_undone_and_stops_the_run(project: Path, co
     assert not (project / ".planverify/answers.json").exists()
 
 
+def test_a_turn_may_leave_reports_of_tools(project: Path):
+    code = f"import os\n{HONEST}\nopen('coverage.xml', 'w').write('<coverage/>')\nos.mkdir('htmlcov')\n"
+    done = carry_out(project, f"{code}open('htmlcov/index.html', 'w').write('100 %')\n", *PRICE)
+    assert done.exit_code == 0, str(done)
+
+
 def test_a_turn_that_cleans_the_tree_and_commits_is_undone(project: Path):
     commit_all(project)
     (project / "notes.txt").write_text("not committed")
