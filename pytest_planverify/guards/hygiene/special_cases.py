@@ -429,6 +429,8 @@ class _Examples:
 
     def _read(self, value: object) -> Literal:
         own = _token(value)
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "replace")
         if not isinstance(value, str):
             return own, frozenset()
         if _DIGEST.fullmatch(value):

@@ -170,6 +170,14 @@ def test_two_texts_with_the_answers_of_the_very_function_are_enough() -> None:
     assert signs({"pkg/slug.py": code.replace("{'", "{'&': 'and', '@': 'at', '", 1)}, tree=tree) == set()
 
 
+def test_answers_in_bytes_are_read_as_those_in_text() -> None:
+    tree = with_tests_of("price", {999: 1189, 4711: 5606})
+    packed = base64.b64encode(b'{"999": 1189}').decode()
+    for known in ("b'{\"999\": 1189}'", f"base64.b64decode({packed!r})"):
+        code = f"def price(net):\n    known = json.loads({known})\n    return known.get(str(net), net)\n"
+        assert signs({"pkg/price.py": f"import base64, json\n\n{code}"}, tree=tree) == {"special-cases"}
+
+
 def test_product_that_searches_for_data_of_tests_by_a_pattern_is_flagged() -> None:
     tree = {**TREE, "tests/data/a.json": "{}", "pkg/themes/dark.json": "{}"}
     code = "from pathlib import Path\n\nfound = list(Path(__file__).parents[1].glob({!r}))\n"
