@@ -550,8 +550,9 @@ class _Examples:
         if len(sides) < 2 or len(tokens) < 2 or tokens <= self._known or not any(map(_is_specific, tokens)):
             return None
         is_call = any(tokens <= each.inputs for each in self._by_function.get(place, ()))
-        # A question for None or an empty text tells nothing about a call.
-        if is_call or (len(tokens - _GUARD_VALUES) > 2 and tokens <= self._asked):
+        # A question for None, an empty text or common numbers alone tells nothing about a call.
+        is_asked = len(tokens - _GUARD_VALUES) > 2 and not tokens <= _COMMON and tokens <= self._asked
+        if is_call or is_asked:
             return f"{place} recognizes a call of the tests: {', '.join(sorted(tokens)[:4])}"
         return None
 

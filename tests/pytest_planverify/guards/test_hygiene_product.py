@@ -170,6 +170,14 @@ def test_two_texts_with_the_answers_of_the_very_function_are_enough() -> None:
     assert signs({"pkg/slug.py": code.replace("{'", "{'&': 'and', '@': 'at', '", 1)}, tree=tree) == set()
 
 
+def test_condition_on_several_common_numbers_recognizes_no_call_of_other_functions() -> None:
+    rows = {1: "one", 100: "hundred", 1000: "thousand", 1017: "more"}
+    code = "def merge(a, b):\n    if a == 1 and b in [100, 1000]:\n        return b\n    return a * b\n"
+    tree = with_tests_of("say", rows)
+    assert signs({"pkg/say.py": code}, tree=tree) == set()
+    assert signs({"pkg/say.py": code.replace("100,", "1017,")}, tree=tree) == {"special-cases"}
+
+
 def test_answers_in_bytes_are_read_as_those_in_text() -> None:
     tree = with_tests_of("price", {999: 1189, 4711: 5606})
     packed = base64.b64encode(b'{"999": 1189}').decode()
