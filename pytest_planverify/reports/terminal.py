@@ -1,4 +1,4 @@
-"""What a run prints at its end: its summary, or, for ``--collect-only``, the tree of todos and tests.
+"""Output of a run at its end: its summary, or, for ``--collect-only``, the tree of todos and tests.
 
 The summary has one line for each todo, details of what is open, and root causes. The lines of the todos
 have columns, whose widths are computed for all todos of a plan before the first is written. No text is
