@@ -21,7 +21,7 @@ from planner.text.glob_patterns import is_glob, matches, plain
 from pytest_planverify.baseline.repository import Repository
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Set
     from pathlib import Path
 
     from planner.planfile.tree import FlatPlan
@@ -167,6 +167,7 @@ def _content(path: str) -> bytes | None:
 
 # -- kinds of files ------------------------------------------------------------------------------------
 
+_PROSE = (".md", ".rst", ".txt")
 _TEST_FOLDER = re.compile(r"_?(?:\w+[_-])?tests?(?:[_-]\w+)?")
 _DATA_FOLDER = re.compile(r"fixtures?|test[_-]?data|golden|snapshots|__snapshots__|cassettes|expected")
 _SOURCES = frozenset({".py", ".pyi", ".pyx", ".js", ".ts", ".tsx", ".jsx", ".mjs", ".cjs", ".go", ".rs"})
@@ -238,7 +239,9 @@ def judges_of(flat: FlatPlan, tests: Iterable[str], tree: Snapshot) -> Judges:
     ``tests`` are node ids. Paths of sub-plans are made relative to the root of the top plan.
     """
     root = flat.loaded.root
-    files = frozenset(nodeid.partition("::")[0] for nodeid in tests if not _is_doctest(nodeid, tree))
+    doctests, files = set[str](), set[str]()
+    for nodeid in tests:
+        (doctests if _is_doctest(nodeid, tree) else files).add(nodeid.partition("::")[0])
     contracts: set[str] = set()
     data: set[str] = set()
     artifacts: dict[str, None] = {}
@@ -254,12 +257,14 @@ def judges_of(flat: FlatPlan, tests: Iterable[str], tree: Snapshot) -> Judges:
         data |= {_joined(above, path) for path in read if path is not None}
         artifacts |= {_joined(above, each.path): None for each in criteria.expected_artifacts}
     return Judges(
-        tests=files,
+        tests=frozenset(files),
         plans=frozenset(os.path.relpath(part.path, root) for part in flat.parts),
         contracts=frozenset(contracts),
         data=frozenset(data),
         artifacts=tuple(artifacts),
-        test_folders=tuple(each for each in _test_paths(tree) if _holds_tests(each, tree, files)),
+        test_folders=tuple(
+            each for each in _test_paths(tree) if _holds_tests(f"{each}/", tree, files, doctests)
+        ),
         plugins=frozenset(_plugins(tree)),
     )
 
@@ -282,20 +287,24 @@ def _is_doctest(nodeid: str, tree: Snapshot) -> bool:
     return is_named_so and not re.search(defines, tree.read(path) or b"")
 
 
-def _holds_tests(folder: str, tree: Snapshot, tests: Collection[str]) -> bool:
+def _holds_tests(start: str, tree: Snapshot, tests: Collection[str], doctests: Set[str]) -> bool:
     """Return whether a folder of ``testpaths`` is one of tests; others are listed for their doctests.
 
-    Folders of tests inside a package are recognized by their own names.
+    Of a folder with doctests, at least half of the modules must be tests. ``start`` is the folder's path
+    with a slash. Folders of tests inside a package are recognized by their own names.
     """
-    inside = [path for path in tree.digests() if path.startswith(f"{folder}/") and path.endswith(".py")]
     modules = [
         path
-        for path in inside
-        if path.rpartition("/")[2] not in ("__init__.py", "conftest.py")
-        and not any(map(_TEST_FOLDER.fullmatch, path.removeprefix(f"{folder}/").split("/")[:-1]))
+        for path in tree.digests()
+        if path.startswith(start)
+        and path.endswith(".py")
+        and path.rpartition("/")[2] not in ("__init__.py", "conftest.py")
+        and not any(map(_TEST_FOLDER.fullmatch, path.removeprefix(start).split("/")[:-1]))
     ]
+    if not modules:  # tests in other files than modules, or a manual
+        return any(path.startswith(start) and not path.endswith(_PROSE) for path in tests)
     count = sum(path in tests or is_test_module(path) for path in modules)
-    return 2 * count >= len(modules) > 0
+    return count > 0 and (doctests.isdisjoint(modules) or 2 * count >= len(modules))
 
 
 def _test_paths(tree: Snapshot) -> tuple[str, ...]:

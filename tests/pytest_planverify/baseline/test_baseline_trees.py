@@ -184,6 +184,12 @@ KINDS = {
     "manual/conf.py": "product",
     "manual/start.rst": "test",
     "manual/page.html": "product",
+    # A folder of tests may have more helpers than tests, or no modules.
+    "trials/trial_speed.py": "test",
+    "trials/wheels.py": "test_support",
+    "trials/roads.py": "test_support",
+    "stories/buy.yaml": "test",
+    "stories/prices.csv": "fixture",
 }
 
 
@@ -197,11 +203,11 @@ def test_every_file_has_its_kind(tmp_path: Path) -> None:
     contents["deep/conftest.py"] = b'pytest_plugins = "pkg.only_plug"\nOTHERS = ["pkg.latest"]\n'
     contents["pytest.ini"] = (
         b"[pytest]\naddopts = -p pkg.option_plug -p no:cacheprovider\ntestpaths =\n    quality\n    .\n"
-        b"    shelf\n    manual\n"
+        b"    shelf\n    manual\n    trials\n    stories\n"
     )
     contents["checks/verify.py"] = b"def verify(): assert True\n"
     collected = {"checks/verify.py::verify", "shelf/book.py::shelf.book.price", "top.py::top"}
-    collected |= {"manual/start.rst::start.rst"}
+    collected |= {"manual/start.rst::start.rst", "trials/trial_speed.py::speed", "stories/buy.yaml::buy"}
     judges = judges_of(flat, collected, HeldFiles(contents))
     assert {path: judges.kind_of(path) for path in KINDS} == {
         path: JudgeKind(kind) for path, kind in KINDS.items()
