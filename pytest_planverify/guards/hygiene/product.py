@@ -328,6 +328,7 @@ def _decides_by_frame(node: ast.AST) -> bool:
 
 # -- reads the tests, and runs what nobody can read ----------------------------------------------------
 
+_LONGEST_PATH = 500
 _TEST_SOURCE = re.compile(
     r"(^|/)(test_[\w*]+|[\w*]+_test|conftest)\.(py|\*)$|(^|/)test_\*$|(^|/)\.planverify(/|$)"
 )
@@ -386,6 +387,8 @@ def _reads_tests(site: Site, changes: TreeDifferences) -> str | None:
 
 def _is_test(path: str, site: Site, changes: TreeDifferences) -> bool:
     """Return whether a path, from the folder of the module or one above it, is that of a test file."""
+    if "." not in path or len(path) > _LONGEST_PATH:  # as most texts, of which a module may have thousands
+        return False
     around = (str(folder / path) for folder in PurePosixPath(site.module.path).parents)
     judges = (JudgeKind.TEST, JudgeKind.CONFTEST)
     return any(each in changes.new and changes.kind(each) in judges for each in around)

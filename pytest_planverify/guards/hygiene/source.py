@@ -12,7 +12,7 @@ import operator
 import re
 import sys
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -71,7 +71,10 @@ _FUNCTIONS_OF_CONSTANTS: dict[str, Callable[..., Any]] = {
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mod: operator.mod, ast.USub: operator.neg,
     ast.Not: operator.not_, ast.Mult: _product, ast.Div: operator.truediv,  # pyright: ignore[reportUnknownMemberType]
-    ast.Pow: _power, ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
+    ast.Pow: _power,
+}  # fmt: skip
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
     ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
 _WIDTH = re.compile(r"\d{3}")
@@ -351,8 +354,6 @@ def _value(node: ast.AST | None, names: Mapping[str, ast.expr], depth: int) -> A
             if isinstance(node.op, ast.Mod) and _WIDTH.search(str(left)):
                 raise ValueError(left)
             return _OPERATORS[type(node.op)](left, of(node.right))
-        case ast.Compare(ops=[operation], comparators=[right]):
-            return _OPERATORS[type(operation)](of(node.left), of(right))
         case ast.Subscript(slice=ast.Slice() as cut):
             bounds = [of(each) if each else None for each in (cut.lower, cut.upper, cut.step)]
             return of(node.value)[slice(*bounds)]
@@ -382,6 +383,11 @@ def truth(node: ast.expr) -> bool | None:
         decisive = isinstance(node.op, ast.Or)  # short-circuit value
         parts = {truth(each) for each in node.values}
         return decisive if decisive in parts else None if None in parts else not decisive
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        sides, compare = [fold(node.left), fold(node.comparators[0])], _COMPARISONS.get(type(node.ops[0]))
+        if compare is not None and UNKNOWN not in sides:
+            with suppress(TypeError):  # 1 < "a"
+                return compare(*sides)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         inner = truth(node.operand)
         return None if inner is None else not inner
