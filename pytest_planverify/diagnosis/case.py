@@ -144,8 +144,12 @@ class Case:
         """
         if evidence.exceptions:
             return cls(evidence, evidence.exceptions[0])
-        # pytest prints an internal error, and ends the process in the middle of a test.
-        has_internal_error = INTERNAL_ERROR in evidence.stderr_tail + evidence.stdout_tail
+        # pytest prints an internal error, and ends with status 3, perhaps in the middle of a test.
+        has_internal_error = (
+            evidence.process is not None
+            and evidence.process.exit_code == 3
+            and INTERNAL_ERROR in evidence.stderr_tail + evidence.stdout_tail
+        )
         if evidence.kind in (EvidenceKind.SESSION, EvidenceKind.COMMAND) or has_internal_error:
             return cls(evidence, _printed_error(evidence) or NO_ERROR, printed=True)
         return cls(evidence)
