@@ -75,7 +75,7 @@ class Selector(ReadValue):
     text: str
     """The text in the command: ``tests/test_a.py::test_b``, ``-k expression``."""
     problem: str
-    """``missing_file missing_id no_match bad_expression empty`` or ``unknown_option``."""
+    """``missing_file missing_id no_match empty unknown_option`` or ``bad_value``."""
     nearest: tuple[str, ...] = ()
     """Existing names that are similar, the most similar first."""
 

@@ -133,9 +133,11 @@ def _facts(case: Case) -> Iterable[str]:
         return "selectors", f"{evidence.selectors[0].problem} {evidence.selectors[0].text}"
     if evidence.command:
         return "command", evidence.command.tool, *complaints(evidence.command)[:10]
+    headline = mask(first_line(evidence.headline or evidence.longrepr))
     if evidence.process and (evidence.process.signal or evidence.process.exit_code is not None):
         frame = case.stuck_at
         place = f"{stem(frame.path)}.{frame.function}" if frame else ""
-        return "process", evidence.process.signal or str(evidence.process.exit_code), place
-    headline = mask(first_line(evidence.headline or evidence.longrepr))
+        how = evidence.process.signal or str(evidence.process.exit_code)
+        # A session that ended by itself said why: other words, another cause.
+        return "process", how, place, headline if evidence.process.complete else ""
     return evidence.kind.value, evidence.vacuous or "", headline

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from typing import TYPE_CHECKING
 
 from planner.catalog.pytest_arguments import known_options, split_options
@@ -187,43 +188,65 @@ def _test_result(nodeid: str, result: TestRecord | None) -> TestResult:
 
 
 _UNRECOGNIZED = re.compile(r"unrecognized arguments?: (?P<options>.+)")
+_REFUSED = re.compile(
+    r"(?:^|error: argument |Check your '|Wrong expression passed to ')(?P<names>-[\w/-]+)|"
+    r"parsing the following warning configuration:\s+(?P<value>\S.*)"
+)
+"""pytest's complaint about the value of an option: it tells the names, such as ``-k``, or the value."""
 _COMPLAINT = re.compile(r"(\S[^:]*: )?error: ")  # of pytest, or of "python -m pytest"
 
 
-def _unknown_options(command: JudgedCommand, record: WorkerRecord) -> Evidence | None:
-    """Return evidence of the command's options that belong neither to pytest nor to any known plugin.
+def _refused_options(command: JudgedCommand, record: WorkerRecord) -> Evidence | None:
+    """Return evidence of the command's options that pytest does not know, or whose values it refuses.
 
     ``None`` if it has none. Such an option is a mistake of the plan, not of the environment.
     """
-    complaint = next((found for text in record.usage_errors if (found := _UNRECOGNIZED.search(text))), None)
-    if complaint is None:
-        return None
     # pytest may as well complain about options of the ini file or of the user, which are not the plan's.
-    own = {option.words[0] for option in split_options(command.args) if not option.known}
-    unknown = [word for word in complaint["options"].split() if word in own]
-    if not unknown:
-        return None
-    selectors = tuple(
-        Selector(
-            text=word,
-            problem="unknown_option",
-            nearest=tuple(difflib.get_close_matches(word.partition("=")[0], known_options(), n=2)),
-        )
-        for word in unknown
-    )
+    own = list(split_options(command.args))
     at = f"{command.place}: " if command.place else ""
-    headline = f"{at}pytest does not know {', '.join(unknown)}"
-    return command.evidence(EvidenceKind.SELECTION, headline, phase=Phase.SESSION, selectors=selectors)
+    for text in record.usage_errors:
+        if found := _UNRECOGNIZED.search(text):
+            unknown = {each.words[0] for each in own if not each.known}
+            refused = [word for word in found["options"].split() if word in unknown]
+            problem, headline = "unknown_option", f"{at}pytest does not know {', '.join(refused)}"
+        elif found := _REFUSED.search(text):
+            names = (found["names"] or "").split("/")
+            given = [each for each in own if each.name in names or each.value == found["value"] is not None]
+            refused = [shlex.join(each.words) for each in given if each.name]
+            problem, headline = "bad_value", f"{at}{_complaint(text)}"
+        else:
+            continue
+        if refused:
+            known = known_options() if problem == "unknown_option" else ()
+            selectors = tuple(
+                Selector(
+                    text=each,
+                    problem=problem,
+                    nearest=tuple(difflib.get_close_matches(each.partition("=")[0], known, n=2)),
+                )
+                for each in refused
+            )
+            return command.evidence(
+                EvidenceKind.SELECTION, headline, phase=Phase.SESSION, selectors=selectors
+            )
+    return None
+
+
+def _complaint(text: str) -> str:
+    """Return the line of an error that says what is wrong."""
+    lines = [line.strip() for line in text.strip().splitlines()]
+    # The last line is not always the error: pytest's parser prints ini file and rootdir below it.
+    return next((line for line in lines if _COMPLAINT.match(line)), lines[-1] if lines else "")
 
 
 def _never_collected(command: JudgedCommand, record: WorkerRecord) -> Judgement:
     """Judge a session that finished by itself before it had collected its tests.
 
-    The first explanation that applies counts: unknown options, errors while pytest started or collected,
+    The first explanation that applies counts: refused options, errors while pytest started or collected,
     the exception that stopped the session, selections that were not found, and last its exit status.
     """
-    if (unknown := _unknown_options(command, record)) is not None:
-        return Judgement(verdict=Verdict.FAILED, evidence=(unknown,), exit_code=record.exit_status)
+    if (refused := _refused_options(command, record)) is not None:
+        return Judgement(verdict=Verdict.FAILED, evidence=(refused,), exit_code=record.exit_status)
     evidence = [command.read_back(raw) for raw in record.startup_failures]
     evidence += collection_evidence(command, record)
     if not evidence and record.stopped_by is not None:
@@ -344,9 +367,7 @@ _PROBLEMS = {
     "missing_file": "does not exist",
     "missing_id": "names no test of that file",
     "no_match": "selects no test",
-    "bad_expression": "is not a valid expression",
     "empty": "holds no test",
-    "unknown_option": "is not an option of pytest",
 }
 
 
@@ -447,10 +468,7 @@ def session_evidence(
     ]
     last = messages[-1].strip() if messages else ""
     death = record.death
-    lines = [line.strip() for line in last.splitlines()]
-    # The last line is not always the error: pytest's parser prints ini file and rootdir below it.
-    complaint = next((line for line in lines if _COMPLAINT.match(line)), lines[-1] if lines else "")
-    default = complaint or f"the session returned {record.exit_status} and ran no test"
+    default = _complaint(last) or f"the session returned {record.exit_status} and ran no test"
     return command.evidence(
         EvidenceKind.SESSION,
         headline or default,

@@ -121,6 +121,11 @@ def _crash(stack: str = "") -> Evidence:
     return Evidence(kind=EvidenceKind.SESSION, process=ProcessEnd(signal="SIGSEGV", stack=stack))
 
 
+def _ended(headline: str) -> Evidence:
+    process = ProcessEnd(exit_code=4, complete=True)
+    return Evidence(kind=EvidenceKind.SESSION, process=process, headline=headline)
+
+
 STACK = 'Current thread 0x01 (most recent call first):\n  File "a.py", line 1 in f'
 FACTS = {
     "artifact": _artifact("a.json"),
@@ -143,6 +148,8 @@ FACTS = {
     ),
     "process": _crash(),
     "process-2": _crash(STACK),
+    "session": _ended("invalid action"),
+    "session-2": _ended("a plugin is required but not installed"),
     "vacuous": Evidence(kind=EvidenceKind.SELECTION, vacuous="all_skipped"),
 }
 

@@ -272,6 +272,34 @@ def test_unknown_option_is_a_plan_fault_with_a_suggestion():
     assert (selector.text, selector.nearest[0]) == ("--maxfial=1", "--maxfail")
 
 
+_CONFIG = "Config file '/p/no.ini' not found. Check your '-c/--config-file' option."
+_WARNING = "while parsing the following warning configuration:\n\n  no::x\n\ninvalid action: 'no'"
+
+
+@pytest.mark.parametrize(
+    ("args", "message", "refused"),
+    [
+        (("-c", "no.ini"), _CONFIG, "-c no.ini"),
+        (("--maxfail=x",), "usage: pytest\npytest: error: argument --maxfail: invalid", "--maxfail=x"),
+        (("-k", "a or"), "Wrong expression passed to '-k': a or: at column 5", "-k 'a or'"),
+        (("-o", "no"), "-o/--override-ini expects option=value style (got: 'no').", "-o no"),
+        (("-W", "no::x"), _WARNING, "-W no::x"),
+    ],
+)
+def test_refused_value_is_a_plan_fault_if_the_command_gives_it(
+    args: tuple[str, ...], message: str, refused: str
+):
+    session = Session().feed("usage_error", message=message).ended(4)
+
+    (own,) = judge(command(args=args), session).evidence
+    (other,) = judge(command(args=("-v",)), session).evidence
+
+    assert [(each.text, each.problem) for each in own.selectors] == [(refused, "bad_value")]
+    assert own.headline in message
+    # It stands in an ini file or in PYTEST_ADDOPTS.
+    assert other.kind is EvidenceKind.SESSION
+
+
 @pytest.mark.parametrize("written", ["ImportError: conftest", None])
 def test_session_that_cannot_start_fails_with_or_without_a_record(written: str | None):
     session = Session()
