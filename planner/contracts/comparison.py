@@ -29,7 +29,7 @@ from planner.contracts.source import (
     decorators_of,
     definitions,
     difference,
-    may_be_changed,
+    may_define,
     signature_of,
     uncertainty,
 )
@@ -161,7 +161,7 @@ class _Place:
         why, owner = uncertainty(self.owner, local), self.owner
         if why is None and isinstance(owner, griffe.Class):
             bases = {resolve(str(base).partition("[")[0], ScopeNames(owner)) for base in owner.bases}
-            if not bases <= _PLAIN_BASES or may_be_changed(owner):
+            if not bases <= _PLAIN_BASES or may_define(owner, local):
                 why = "may be inherited, or made by a decorator or metaclass"
         if why:
             return self.difference("unresolved", name, f"{self.prefix}{local} in {self.path} {why}")

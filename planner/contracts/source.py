@@ -209,6 +209,10 @@ def _visited(name: str, file: Path, shown: str) -> griffe.Module:
     return module
 
 
+_SPECIAL_METHODS = {"repr": "__repr__", "eq": "__eq__", "order": "__lt__ __le__ __gt__ __ge__"}
+"""Generated methods by the option of ``dataclass``; the others depend on several options."""
+
+
 def _add_dataclass_methods(module: griffe.Module) -> None:
     """Add the generated methods of dataclasses, as far as the source determines them."""
     with suppress(griffe.GriffeError, LookupError, AttributeError):  # then they stay unknown
@@ -216,13 +220,31 @@ def _add_dataclass_methods(module: griffe.Module) -> None:
     pending: list[Scope] = [module]
     while pending:
         owner = pending.pop()
+        is_plain = _is_plain_dataclass(owner)
         for name, each in members(owner, griffe.Kind.FUNCTION).items():
             # Only generated methods have no line.
-            if not each.lineno and _is_plain_dataclass(owner):
+            if not each.lineno and is_plain:
                 each.lineno = owner.lineno
             elif not each.lineno:
                 del owner.members[name]
+        if is_plain:
+            _add_special_methods(owner)
         pending += members(owner, griffe.Kind.CLASS).values()
+
+
+def _add_special_methods(owner: Any) -> None:
+    """Add the special methods beside ``__init__`` that a plain dataclass generates with its options."""
+    (decorator,) = owner.decorators
+    given: Any = decorator.value.arguments if isinstance(decorator.value, griffe.ExprCall) else ()
+    options = {"repr": "True", "eq": "True", "order": "False"} | {
+        each.name: str(each.value) for each in given
+    }
+    for option, names in _SPECIAL_METHODS.items():
+        for name in names.split() if options[option] == "True" else ():
+            other = () if option == "repr" else ("other",)
+            parameters = griffe.Parameters(*(griffe.Parameter(each) for each in ("self", *other)))
+            if name not in owner.members:
+                owner.set_member(name, griffe.Function(name, lineno=owner.lineno, parameters=parameters))
 
 
 # -- names ------------------------------------------------------------------------------------------
@@ -383,9 +405,11 @@ def uncertainty(owner: Scope, name: str) -> str | None:
     return "may come from a star import or __getattr__" if bindings.is_open else None
 
 
-def may_be_changed(found: griffe.Class) -> bool:
-    """Return whether a decorator or a metaclass may add methods to a class."""
-    return bool((found.decorators and not _is_plain_dataclass(found)) or found.keywords)
+def may_define(found: griffe.Class, name: str) -> bool:
+    """Return whether a decorator or a metaclass may add this method to a class."""
+    is_special = name.startswith("__") and name.endswith("__")
+    is_known = not is_special and _is_plain_dataclass(found)
+    return bool((found.decorators and not is_known) or found.keywords)
 
 
 def signature_of(found: griffe.Function) -> FunctionContract:
@@ -444,7 +468,10 @@ def _is_plain_dataclass(found: Any) -> bool:
         and all(call.arguments for call in calls)
         and all(
             isinstance(each, griffe.ExprKeyword)  # not an unpacked mapping
-            and (each.name not in ("init", "kw_only") or str(each.value) in ("True", "False"))
+            and (
+                each.name not in ("init", "kw_only", *_SPECIAL_METHODS)
+                or str(each.value) in ("True", "False")
+            )
             for call in (*calls, *options)
             for each in call.arguments
         )

@@ -283,6 +283,27 @@ def test_the_constructor_of_a_plain_dataclass_is_derived(
 
 
 @pytest.mark.parametrize(
+    ("options", "method", "problem"),
+    [
+        ("", "__eq__", None),
+        ("", "__repr__", "signature"),
+        ("(eq=False)", "__eq__", "unresolved"),
+        ("(order=True, frozen=True)", "__lt__", None),
+        ("(order=True, frozen=True)", "__hash__", "unresolved"),
+        ("(repr=LATER)", "__eq__", "unresolved"),
+        ("", "equals", "missing_function"),
+    ],
+)
+def test_special_methods_of_a_dataclass_are_derived_or_inconclusive(
+    project: Project, options: str, method: str, problem: str | None
+) -> None:
+    project.write(m=f"from dataclasses import dataclass\n@dataclass{options}\nclass D:\n    a: int\n")
+    compared = {"name": method, "parameters": [{"name": "other"}]}
+    found = project.differences(classes=[{"name": "D", "methods": [compared]}])
+    assert [each.problem for each in found] == [problem] * (problem is not None)
+
+
+@pytest.mark.parametrize(
     ("head", "problem"),
     [
         ("A", "missing_function"),
