@@ -30,6 +30,7 @@ from planner.catalog.tools import Purpose
 from planner.planfile.discovery import project_root
 from planner.planfile.project_files import read_regular, walk
 from planner.text.glob_patterns import matches
+from planner.text.python_text import parse_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -283,11 +284,7 @@ def _of_tox(text: str) -> Iterator[str]:
 
 def _of_nox(text: str) -> Iterator[str]:
     """Yield the commands of calls such as ``session.run("ruff", "check", ".")`` with constant arguments."""
-    try:
-        nodes = list(ast.walk(ast.parse(text)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in nodes:
+    for node in ast.walk(parse_module(text)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "run":
             words = [each.value for each in node.args if isinstance(each, ast.Constant)]
             if all(isinstance(word, str) for word in words):

@@ -26,6 +26,7 @@ from planner.model.plan import ID_PATTERN
 from planner.model.taxonomy import Category
 from planner.model.verdicts import Side
 from planner.planfile.project_files import RootedFiles
+from planner.text.python_text import parse_module
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 
@@ -194,10 +195,6 @@ def _excerpt(files: RootedFiles, path: str, line: int, *, of_signature: bool) ->
 @lru_cache(maxsize=16)
 def _definitions(text: str) -> tuple[tuple[int, int, int], ...]:
     """Return for each function and class its first line, the first after its docstring, and its last."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     return tuple(
         (
@@ -205,7 +202,7 @@ def _definitions(text: str) -> tuple[tuple[int, int, int], ...]:
             (node.body[0].end_lineno or 0) + 1 if ast.get_docstring(node, clean=False) else node.lineno,
             node.end_lineno or node.lineno,
         )
-        for node in ast.walk(tree)
+        for node in ast.walk(parse_module(text))
         if isinstance(node, kinds)
     )
 

@@ -27,6 +27,17 @@ MIRRORED_OPERATORS = {
 """Operators for exchanged operands; operators that are not listed stay the same."""
 
 
+def parse_module(source: str | bytes) -> ast.Module:
+    """Return the syntax tree of untrusted source, empty if it does not parse; no warnings are shown."""
+    try:
+        with warnings.catch_warnings():  # about the project's code, which nobody asked for here
+            warnings.simplefilter("ignore")
+            return ast.parse(source)
+    # Null bytes raise ValueError, deep nesting one of the last two.
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
+
+
 def dotted_name(node: ast.AST) -> str | None:
     """Return the text ``a.b.c`` of a name or a chain of attributes, ``None`` for other nodes."""
     parts: list[str] = []
@@ -132,15 +143,9 @@ def uncalled_tests(source: str) -> tuple[str, ...]:
     Empty if it defines none, if code at module level (that of ``if __name__ == "__main__"`` included) may
     run them or may fail by itself, and if the source cannot be parsed.
     """
-    try:
-        with warnings.catch_warnings():  # about the project's code, which nobody asked for here
-            warnings.simplefilter("ignore")
-            body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
     tests: list[str] = []
     others: list[ast.stmt] = []
-    for statement in body:
+    for statement in parse_module(source).body:
         match statement:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 tests += [name] if name.startswith("test") else []

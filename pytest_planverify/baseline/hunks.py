@@ -13,6 +13,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.evidence import Hunk
+from planner.text.python_text import parse_module
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean
 
@@ -51,7 +52,7 @@ def spans_of(source: str | bytes) -> list[Span]:
     """Return the functions and classes of a module, outer ones first; empty if it does not parse."""
     found: list[Span] = []
     # A stack instead of recursion: deeply nested expressions would exceed the recursion limit.
-    pending: list[tuple[ast.AST, str]] = [(_parsed(source), "")]
+    pending: list[tuple[ast.AST, str]] = [(parse_module(source), "")]
     while pending:
         node, prefix = pending.pop()
         for child in ast.iter_child_nodes(node):
@@ -72,14 +73,6 @@ def function_at(spans: Iterable[Span], line: int) -> str | None:
     """Return the qualified name of the innermost function or class around a line, or ``None``."""
     around = [span for span in spans if span.first <= line <= span.last]
     return max(around, key=lambda span: span.first).name if around else None
-
-
-def _parsed(source: str | bytes) -> ast.Module:
-    """Return the syntax tree of a module, empty if it does not parse."""
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module([], [])
 
 
 def compare(before: str, now: str) -> list[str]:

@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.verdicts import EvidenceKind, Side
+from planner.text.python_text import parse_module
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -86,7 +87,7 @@ def _function_draws(path: Path, line: int, *, with_sets: bool = True) -> bool:
 
 
 def _scopes_of(path: Path) -> tuple[_Scope, ...] | None:
-    """Return the functions and the module of a file; ``None`` if it is missing, too large or no Python."""
+    """Return the functions and the module of a file; ``None`` if it is missing or too large."""
     try:
         return _parsed(path.read_bytes()) if path.stat().st_size <= _LARGEST else None
     except (OSError, ValueError):  # a null byte in the name
@@ -96,11 +97,8 @@ def _scopes_of(path: Path) -> tuple[_Scope, ...] | None:
 # By content, not by path, so that a changed file is parsed again. Cached, as a file is queried for each
 # function that each test executed.
 @lru_cache(maxsize=64)
-def _parsed(source: bytes) -> tuple[_Scope, ...] | None:
-    try:
-        nodes = list(ast.walk(ast.parse(source)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+def _parsed(source: bytes) -> tuple[_Scope, ...]:
+    nodes = list(ast.walk(parse_module(source)))
     scopes: list[_Scope] = []
     inside = set[ast.AST]()
     for node in nodes:

@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from planner.model.evidence import RequirementFact
-from planner.text.python_text import callee_of
+from planner.text.python_text import callee_of, parse_module
 from planner.text.sanitizing import clean
 from pytest_planverify.diagnosis.tool_output import CANNOT_IMPORT
 
@@ -124,8 +124,8 @@ def _declared_requirements(root: Path) -> Iterator[tuple[str, str]]:
     # Requirements of single environments begin with a factor, as in "py311: name"; they are alternatives.
     for line in setup.get("testenv", "deps", fallback="").splitlines():
         yield "tox.ini", line.strip()
-    with contextlib.suppress(OSError, ValueError, RecursionError):
-        for text in _setup_requirements(ast.parse((root / "setup.py").read_bytes())):
+    with contextlib.suppress(OSError):
+        for text in _setup_requirements(parse_module((root / "setup.py").read_bytes())):
             yield "setup.py", text
     for file in dict.fromkeys(
         file for pattern in _REQUIREMENT_FILES for file in sorted(root.glob(pattern))

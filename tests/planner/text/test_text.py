@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planner.text.glob_patterns import allowed, globs_overlap, matches
 from planner.text.markdown import fence, inline, safe
-from planner.text.python_text import is_expected_first, removed_definition, uncalled_tests
+from planner.text.python_text import is_expected_first, parse_module, removed_definition, uncalled_tests
 from planner.text.sanitizing import clean
 
 
@@ -273,6 +273,11 @@ def test_a_removed_definition_is_recognised_by_the_removed_line_that_binds_it(
     name: str, diff: str, line: str | None
 ) -> None:
     assert removed_definition(name, diff) == line
+
+
+@pytest.mark.filterwarnings("error")
+def test_warnings_about_foreign_source_do_not_keep_it_from_being_parsed() -> None:
+    assert parse_module("PATTERN = '\\d'\n").body
 
 
 TESTS = "def test_a(): ...\nclass TestB:\n    async def test_c(self): ...\n"

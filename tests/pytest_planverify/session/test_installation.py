@@ -176,6 +176,12 @@ def test_tables_of_build_tools_may_have_any_shape(text: str, tmp_path: Path) -> 
     assert unmet_requirements(tmp_path) == ()
 
 
+def test_setup_py_for_another_version_of_python_declares_nothing(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text("print 'building'\nsetup(install_requires=['py-gone'])\n")
+
+    assert unmet_requirements(tmp_path) == ()
+
+
 def test_missing_module_is_matched_to_its_requirement_among_many(tmp_path: Path) -> None:
     pins = "\n".join(f"no-such-thing-{number}==1" for number in range(120))
     (tmp_path / "test-requirements.txt").write_text(f"{pins}\nzz-diagrams==1.2\n")
