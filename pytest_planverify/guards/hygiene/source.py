@@ -43,9 +43,16 @@ _LONGEST = 10_000
 def _product(left: Any, right: Any) -> Any:
     """Multiply numbers, and repeat sequences moderately."""
     for times, repeated in ((left, right), (right, left)):
-        if isinstance(repeated, str | bytes | list | tuple) and times * len(repeated) > _LONGEST:  # pyright: ignore
+        if isinstance(repeated, str | bytes | list | tuple) and times * _size(repeated) > _LONGEST:
             raise ValueError(times)
     return left * right
+
+
+def _size(value: Any) -> int:
+    """Return the number of characters of a text, and of values in nested sequences."""
+    if isinstance(value, list | tuple):
+        return max(len(value), sum(map(_size, cast("list[Any]", value))))  # pyright: ignore
+    return len(value) if isinstance(value, str | bytes) else 1
 
 
 def _power(base: float, exponent: float) -> float:

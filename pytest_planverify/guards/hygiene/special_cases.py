@@ -68,6 +68,8 @@ _GUARD_VALUES = frozenset(map(repr, (True, False, None, "", 0, -1)))
 """Values that honest guard clauses return."""
 _WORD = re.compile(r"['\"](.{0,2}|[./-]{0,2}[A-Za-z_]\w*([.-]\w+|/(?!\d+\b)\w+)*/?)['\"]", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
+# Blanks are tried from the first of them only, as a file may have very many in a row.
+_BETWEEN_COLUMNS = re.compile(r"(?:(?<!\s)\s*)?[,;\t=]\s*")
 _BETWEEN_CELLS = re.compile(r"[;=|\t\n]")
 _BETWEEN_VALUES = re.compile(r"[,;]\s*")
 _BETWEEN_WORDS = re.compile(r"[\s,;:=|\"'(){}\[\]]+")
@@ -221,7 +223,7 @@ def _rows_of_data(content: bytes) -> Iterator[list[Any]]:
     """Yield the rows of a data file: the lists, objects and members of JSON, or the cells of each line."""
     pending: list[Any] = [_parsed(content)]
     if isinstance(pending[0], str):
-        yield from (re.split(r"\s*[,;\t=]\s*", line) for line in pending[0].splitlines() if line)
+        yield from (_BETWEEN_COLUMNS.split(line) for line in pending[0].splitlines() if line)
     while pending:
         row = pending.pop()
         if isinstance(row, dict):

@@ -373,6 +373,7 @@ def test_answers_from_before_are_not_flagged_in_a_changed_function() -> None:
         "X = list(range(10 ** 9)), [0] * 10 ** 9, 'a' * (10 ** 9)",
         "X = list(range(1000000000000))",
         "X = [0] * 1000000000000",
+        "X = [[[0] * 9_000] * 9_000] * 9_000, [[]] * 10 ** 12",
         f"X = 0x{'f' * 9_000}",
         f"X = ({'a' * 9_000!r}).replace('a', {'b' * 20_000!r})",
         r"X = {'\ud800 x': 1, '\x00 y': 2}",
@@ -381,6 +382,11 @@ def test_answers_from_before_are_not_flagged_in_a_changed_function() -> None:
 def test_extreme_constants_are_bounded(code: str) -> None:
     tests = "def test_x():\n    assert f('\\ud800 x') == 0x" + "f" * 9_000 + "\n"
     assert signs({"pkg/x.py": code}, tree={**TREE, "tests/test_x.py": tests}) == set()
+
+
+def test_long_blanks_in_data_are_read_in_linear_time() -> None:
+    tree = {**TREE, "tests/data/wide.txt": "a" + " " * 150_000 + "b"}
+    assert signs({"pkg/x.py": "X = 1"}, tree=tree) == set()
 
 
 def test_thresholds_of_a_scale_are_not_flagged() -> None:
