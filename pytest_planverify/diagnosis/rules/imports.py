@@ -32,8 +32,8 @@ _ASKED_FOR = re.compile(
 )
 _WORDS = re.compile(r"[A-Za-z][\w-]*")
 _NATIVE = re.compile(
-    r"^(?:\S+\.(?:so|dylib)[.\d]*: (?:cannot open shared object file|undefined symbol|version `)|"
-    r"DLL load failed|dlopen\(|/\S+/lib\S+\.so\S*: version `)"
+    r"^(?:\S+\.(?:so|dylib)\S*: (?:cannot open shared object file|undefined symbol|version `)|"
+    r"DLL load failed|dlopen\()"
 )
 _REMOVED = frozenset(names_in("removed_modules"))
 

@@ -309,5 +309,10 @@ def test_diagnosis_of_printed_output_is_less_confident() -> None:
     assert printed.confidence < _diagnosed(_test(missing)).confidence
 
 
+def test_paths_of_libraries_are_searched_in_bounded_time() -> None:
+    found = _diagnosed(_test(error("ImportError", "/x" + "/lib.so" * 2_000, PRODUCT)))
+    assert found.rule != "native-library-missing"
+
+
 def test_a_long_suggestion_is_clipped() -> None:
     assert len(_diagnosed(_artifact("missing", nearest=("x" * 2000,))).suggestion) == 600
