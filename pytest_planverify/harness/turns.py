@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from planner.errors import PlannerError
 from planner.planfile.plan_folder import HOME
 from planner.planfile.project_files import walk
+from planner.text.sanitizing import one_line
 from pytest_planverify.baseline.repository import Repository, git
 from pytest_planverify.baseline.worktrees import environment_for, link_environments, temporary_folder
 from pytest_planverify.harness.agents import run_turn
@@ -308,7 +309,7 @@ def _connect(executor: str) -> Any:
     try:
         return Client(f"tcp://{address}", timeout=10, set_as_default=False)
     except (OSError, ValueError) as error:
-        why = str(error).splitlines()[0]
+        why = one_line(error, limit=200)
         raise PlannerError(
             f"--executor {executor}: no scheduler answers there ({why}); start one"
         ) from None
