@@ -197,8 +197,9 @@ def _checked_goal(goal: str) -> str:
 
     Raises ``UsageMistake`` if it is empty or too long.
     """
-    # One character more than allowed is enough to see that the goal is too long.
-    text = sys.stdin.read(LONGEST_GOAL + 1) if goal == "-" else goal
+    # One character more than allowed, each of four bytes at most, shows that the goal is too long.
+    stdin, size = sys.stdin, 4 * (LONGEST_GOAL + 1)
+    text = stdin.buffer.read(size).decode(stdin.encoding, "replace") if goal == "-" else goal
     if not clean(text).strip():
         raise UsageMistake(f"name the goal: {program()} new 'Export orders as CSV'")
     if len(text) > LONGEST_GOAL:

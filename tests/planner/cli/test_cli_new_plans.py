@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 
@@ -37,6 +38,14 @@ def test_a_page_for_agents_in_another_encoding_is_refused(
     with pytest.raises(UsageMistake, match="not text in UTF-8"):
         new_plans._write_agents(Path("plan.yaml"))
     assert Path("AGENTS.md").read_bytes() == b"\xff\xfeB"
+
+
+def test_a_goal_from_standard_input_may_have_bytes_that_are_no_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Send \xff"), encoding="utf-8"))
+
+    assert new_plans._checked_goal("-") == "Send \ufffd"
 
 
 @pytest.mark.parametrize(
