@@ -311,14 +311,19 @@ class Loop:
         mark = self.folder / _TURN
         if not mark.exists():
             return
-        turn: dict[str, Any] = json.loads(mark.read_text(encoding="utf-8"))
-        if self._is_outstanding(str(turn["todo_id"]), int(turn["seq"])):
-            kept = self.snapshots.take(f"cut-off-{turn['id']}", since=str(turn["before"]))
-            self._restore(str(turn["before"]))
+        try:
+            turn = json.loads(mark.read_text(encoding="utf-8"))
+            turn_id, seq, todo_id, before = (turn[name] for name in ("id", "seq", "todo_id", "before"))
+        except (ValueError, LookupError, TypeError):  # the agent has changed it, and killed this process
+            remedy = f"run planverify undo {shlex.quote(self.setup.shown)}, then start with --restart"
+            raise PlannerError(f"{mark}: the files before the last turn are unknown; {remedy}") from None
+        if self._is_outstanding(todo_id, seq):
+            kept = self.snapshots.take(f"cut-off-{turn_id}", since=before)
+            self._restore(before)
             mark.unlink()  # before the line, which cannot be written if the terminal was closed
             self.progress.line(
-                f"{turn['todo_id']}: a turn was interrupted; the files are as before it; to restore its "
-                f"changes: {restore_command(self.setup.shown, kept)}"
+                f"{todo_id}: a turn was interrupted; the files are as before it; to restore its changes: "
+                f"{restore_command(self.setup.shown, kept)}"
             )
         mark.unlink(missing_ok=True)
 

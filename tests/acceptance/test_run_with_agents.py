@@ -346,9 +346,15 @@ def test_a_killed_run_resumes_from_its_log_and_discards_the_unfinished_turn(proj
     recorded = baseline.read_bytes()
     for file in (project / ".planverify/harness/shop/plan.yaml", baseline):
         file.write_text("forged")
+    mark = project / ".planverify/harness/shop/turn.json"
+    turn = mark.read_text()
+    mark.write_text("forged")
 
+    refused = carry_out(project, code, "--resume")
+    mark.write_text(turn)
     done = carry_out(project, code, "--resume")
 
+    assert (refused.exit_code, "run planverify undo plan.yaml" in refused.output) == (4, True), str(refused)
     assert baseline.read_bytes() == recorded
     assert done.exit_code == 0, str(done)
     assert "basket: a turn was interrupted; the files are as before it" in done.output
