@@ -332,7 +332,8 @@ def _text(path: Path) -> str:
 def _yaml(text: str) -> Any:
     try:
         return yaml.load(text, Loader=yaml.CSafeLoader)
-    except (yaml.YAMLError, RecursionError, ValueError):
+    # The last two are raised for values that do not fit their tags, as in !!int "".
+    except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError):
         return None
 
 

@@ -838,7 +838,8 @@ def _parsed(path: str, content: bytes) -> Any:
                 return json.loads(text)
             if path.endswith((".yaml", ".yml")):
                 return yaml.safe_load(text)
-    except (ValueError, RecursionError, yaml.YAMLError):
+    # PyYAML raises LookupError and AttributeError for values that do not fit their tags, as in !!int "".
+    except (ValueError, RecursionError, yaml.YAMLError, LookupError, AttributeError):
         return content
     return text.replace("\r\n", "\n").rstrip("\n").split("\n")
 

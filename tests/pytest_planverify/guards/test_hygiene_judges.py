@@ -374,6 +374,13 @@ def test_deeply_nested_data_is_compared_as_text() -> None:
     assert signs(change, tree=tree, grants=OPEN) == {"data-changed"}
 
 
+@pytest.mark.parametrize("value", ["!!bool maybe", '!!int ""', "!!timestamp soon"])
+def test_data_whose_values_do_not_fit_their_tags_is_compared(value: str) -> None:
+    path = "tests/data/words.yaml"
+    tree = {**TREE, path: f"count: {value}"}
+    assert signs({path: f"count: [{value}]"}, tree=tree, grants=OPEN) == {"data-changed"}
+
+
 def test_accepted_change_is_not_a_signal() -> None:
     change = with_tests(EQUAL, "assert parts")
     digest = held(change).digests()["tests/test_words.py"]
