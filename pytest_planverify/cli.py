@@ -21,12 +21,7 @@ import typer
 
 from planner.cli.app import COMMANDS as PLANNER_COMMANDS
 from planner.cli.app import Entry, LazyGroup, program_app
-from planner.cli.arguments import (
-    PlanArgument,
-    TodosArgument,
-    option,
-    plan_or_usual,
-)
+from planner.cli.arguments import PlanArgument, TodosArgument, option, plan_or_usual
 from planner.cli.exits import Status, UsageMistake, as_called, call_program, complain, guarded, say
 from planner.cli.screen import Screen
 from planner.errors import PlannerError
@@ -303,12 +298,7 @@ def run(
 
     if dirty not in ("refuse", "save"):
         raise UsageMistake(f"--dirty {dirty}: write refuse or save")
-    limits = {
-        "wall_seconds": seconds,
-        "cycles": turns,
-        "tokens": tokens,
-        "new_files": new_files,
-    }
+    limits = {"wall_seconds": seconds, "cycles": turns, "tokens": tokens, "new_files": new_files}
     options = RunOptions(
         agents=agent or (),
         resume=resume,
@@ -422,10 +412,7 @@ def hook(
 
 
 @app.command(epilog="Exit status: 0 the agent has disconnected, 2 wrong usage, 4 the SDK is not installed.")
-def mcp(
-    plan: PlanArgument = None,
-    seconds: SecondsOption = AGENT_SECONDS,
-) -> int:
+def mcp(plan: PlanArgument = None, seconds: SecondsOption = AGENT_SECONDS) -> int:
     """Serve coding agents by the Model Context Protocol on standard input and output.
 
     Their tools are verify, next, status, explain and brief. Plans are those below the current folder.

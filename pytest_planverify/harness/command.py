@@ -130,15 +130,15 @@ def _carry_out(setup: RunSetup, log: Path, seen: OutcomeDocument | None) -> int:
     while True:
         ending, is_green, loop = _one_round(setup, log, resume=resume, seen=seen)
         left -= 1
-        is_over = ending is not Ending.COMPLETED or is_green
-        if left and not is_over:
+        if ending is not Ending.COMPLETED or is_green:
+            status = _conclude(loop, ending, setup)
+        elif left:
             progress.line("the last verification failed: the plan is carried out again")
             resume, seen, log = False, None, next_log(setup.tree.loaded)
             _register_driver(log)
             continue
-        status = _conclude(loop, ending, setup) if is_over else Status.FOUND
-        if not is_over:
-            words = shlex.quote(setup.shown)
+        else:
+            status, words = Status.FOUND, shlex.quote(setup.shown)
             progress.line(f"the last verification failed {MOST_ROUNDS} times; see planverify next {words}")
         # Only after the report: a run that is killed before this point can be resumed, and then reports
         # its end again.

@@ -172,10 +172,10 @@ def _archive(root: Path, known: frozenset[str]) -> bytes:
         unknown = (path for path in walk(root) if path not in known and not f"/{path}".endswith("/.git"))
         for path in chain(records, unknown):
             try:
-                remaining -= (root / path).lstat().st_size
-                if remaining < 0:
-                    break
-                archive.add(root / path, path, recursive=False)
+                size = (root / path).lstat().st_size
+                if size <= remaining:  # else smaller files behind it may fit
+                    archive.add(root / path, path, recursive=False)
+                    remaining -= size
             except OSError:  # deleted in the meantime, or unreadable
                 continue
     return packed.getvalue()

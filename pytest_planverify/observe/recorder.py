@@ -422,10 +422,9 @@ def alike_paths(path: Path) -> list[str]:
     while not os.path.isdir(folder):  # unlike Path.is_dir(), it accepts names of any length
         folder = folder.parent
     try:
-        names = [entry.name for entry in os.scandir(folder)]
+        return _similar(path.name, os.listdir(folder))
     except OSError:
         return []
-    return _similar(path.name, names)
 
 
 def _similar(wanted: str, names: Iterable[str]) -> list[str]:

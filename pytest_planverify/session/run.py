@@ -46,12 +46,7 @@ from pytest_planverify.session.confirm import (
     with_executed,
 )
 from pytest_planverify.session.interrupts import raise_if_requested
-from pytest_planverify.session.judge import (
-    LEFT_OUT,
-    expression_of,
-    judge,
-    judge_missing_files,
-)
+from pytest_planverify.session.judge import LEFT_OUT, expression_of, judge, judge_missing_files
 from pytest_planverify.session.last_verdicts import (
     COMMANDS,
     FileDigests,
@@ -451,14 +446,7 @@ class SessionRun:
             view=None if self._demands is None else self._demands.view(job.todo, job.criterion.id),
         )
 
-    def _keep(
-        self,
-        job: Job,
-        judgement: Judgement,
-        *,
-        isolation: Isolation,
-        final: bool = True,
-    ) -> None:
+    def _keep(self, job: Job, judgement: Judgement, *, isolation: Isolation, final: bool = True) -> None:
         """Turn a judgement into the command's check and add it to the result.
 
         A later run may keep a ``final`` verdict as long as the files that it rests on do not change. It is
@@ -469,13 +457,7 @@ class SessionRun:
             from pytest_planverify.checks.artifact import read_fixture  # late: rarely needed
 
             fixture = read_fixture(job.spec.fixture, job.plan.root, check_id=job.criterion.id)
-        run = check_run(
-            job.todo,
-            job.criterion,
-            judgement,
-            isolation=isolation,
-            fixture=fixture,
-        )
+        run = check_run(job.todo, job.criterion, judgement, isolation=isolation, fixture=fixture)
         if self._demands is not None:
             run = self._demands.decide(job.todo, run)
         if run.check.verdict is Verdict.FLAKY:
@@ -483,8 +465,8 @@ class SessionRun:
         stayed = True
         # Only the audit hook of a worker knows which files were read.
         if isolation in (Isolation.WORKER, Isolation.COLD) and job.record is not None:
-            root, fixture = job.plan.root, job.spec.fixture
-            named = (job.record.inifile, None if fixture is None else str(root / fixture))
+            data = None if job.spec.fixture is None else str(job.plan.root / job.spec.fixture)
+            named = (job.record.inifile, data)
             rests_on, stayed = self._digests.basis(job.record, named)
             run = run.model_copy(update={"rests_on": rests_on})
         self._add(job.todo, run, final=final and stayed)

@@ -431,6 +431,17 @@ def test_turn_in_a_linked_work_tree_or_submodule_carries_no_link_to_its_reposito
         assert archive.getnames() == ["module/ignored.env"]
 
 
+def test_turn_carries_the_small_ignored_files_behind_a_large_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "MOST_CARRIED", 10)
+    for name, size in (("data.bin", 11), ("local.env", 10)):
+        (tmp_path / name).write_bytes(b"x" * size)
+
+    with tarfile.open(fileobj=io.BytesIO(turns._archive(tmp_path, frozenset()))) as archive:  # pyright: ignore[reportPrivateUsage]
+        assert archive.getnames() == ["local.env"]
+
+
 def sent(todo_id: str) -> SentTurn:
     turn = SimpleNamespace(action=SimpleNamespace(todo_id=todo_id))
     return SentTurn(cast("Any", SimpleNamespace(turn=turn)))
