@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import compileall
 import gc
+import shutil
 import signal
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -43,6 +45,19 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Generator[Any]:
+    found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+    if (chromium := next(filter(None, found), None)) is None:
+        pytest.skip("no chromium is installed")
+    from playwright.sync_api import sync_playwright  # late: few tests need it
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield opened
+        opened.close()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 from junitparser import JUnitXml
 from outcome_samples import check, document, outcome, results
-from playwright.sync_api import sync_playwright
 from prometheus_client.parser import text_string_to_metric_families
 
 from planner.model.evidence import Hunk
@@ -301,9 +299,6 @@ def test_long_markdown_report_counts_omitted_entries_and_fits_a_comment() -> Non
     assert "it[0] failed: gone" in rendered("markdown", gone)
 
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
-
 def todo(name: str, *dependencies: str) -> Todo:
     return Todo(
         id=name,
@@ -316,16 +311,6 @@ def todo(name: str, *dependencies: str) -> Todo:
 
 def page_of(found: OutcomeDocument, *todos: Todo) -> str:
     return render("html", ReportInput(found, {PLAN: ""}, {PLAN: todos}))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("no chromium is installed")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture
