@@ -284,9 +284,9 @@ def _ref(repository: Repository, plan_id: str) -> str:
     return f"{names}/{file_name(plan_id)}" + (f"@{place}" if repository.prefix else "")
 
 
-def now() -> str:
-    """Return the current time in RFC 3339, UTC."""
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+def now(timespec: str = "milliseconds") -> str:
+    """Return the current time in RFC 3339, UTC, in the precision that ``isoformat`` calls ``timespec``."""
+    return datetime.now(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 def user() -> str | None:
@@ -307,7 +307,7 @@ def remade(document: Baseline, earlier: KeptBaseline | None, reason: str) -> Bas
     if earlier is not None:
         replaced = "sha256:" + hashlib.sha256(baseline_bytes(earlier.document)).hexdigest()
         history = earlier.document.remade
-    entry = Remake(reason=reason.strip(), at=now(), by=user(), replaced=replaced)
+    entry = Remake(reason=reason.strip(), at=now("seconds"), by=user(), replaced=replaced)
     return document.model_copy(update={"remade": (*history, entry)})
 
 
@@ -340,6 +340,6 @@ def accept_changes(
     }
     if not changed:
         return None, None
-    acceptance = Acceptance(todo_id=todo_id, reason=reason, at=now(), by=user(), files=changed)
+    acceptance = Acceptance(todo_id=todo_id, reason=reason, at=now("seconds"), by=user(), files=changed)
     document = kept.document.model_copy(update={"accepted": (*kept.document.accepted, acceptance)})
     return acceptance, keep_baseline(root, document, {})[1]

@@ -82,7 +82,7 @@ def qualify(
     return Qualification(
         plan=flat.loaded.plan.todo_list_id,
         plan_digest=flat.loaded.digest,
-        made_at=now(),
+        made_at=now("seconds"),
         revision=None if repository is None else repository.commit("HEAD"),
         python=documents[0].run.python if documents else "",
         pytest=documents[0].run.pytest if documents else "",

@@ -129,7 +129,7 @@ def make_baseline(
     baseline = Baseline(
         plan=flat.loaded.plan.todo_list_id,
         plan_digest=flat.loaded.digest,
-        made_at=now(),
+        made_at=now("seconds"),
         revision=seen.revision,
         dirty=seen.dirty,
         python=platform.python_version(),

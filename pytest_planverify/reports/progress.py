@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 
 REDRAW_SECONDS = 0.5
 
-_STYLES = {
-    "passed": Style.GOOD,
-    **dict.fromkeys(("failed", "error", "timeout", "crashed"), Style.BAD),
-}
+_STYLES = {"passed": Style.GOOD, **dict.fromkeys(("failed", "error", "timeout", "crashed"), Style.BAD)}
 _PYTEST_WORDS = {"xfailed": "XFAIL", "xpassed": "XPASS"}
 """Outcomes of tests that pytest prints in another form."""
 

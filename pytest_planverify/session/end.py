@@ -19,11 +19,11 @@ from planner.planfile.file_writer import STANDARD_OUTPUT
 from planner.planfile.plan_folder import LATEST, PlanFolder
 from planner.planfile.record_files import write_outcomes
 from planner.text.sanitizing import clean
+from pytest_planverify.baseline.kept_baseline import now
 from pytest_planverify.guards.plan_guards import hygiene_of
 from pytest_planverify.session.exit_status import ExitStatus, counting, exit_status
 from pytest_planverify.session.judge import DESELECTED, LEFT_OUT
 from pytest_planverify.session.outcomes import Opinions, find_outcomes, summary_of
-from pytest_planverify.session.plans import now
 from pytest_planverify.session.run_folder import keep_outcomes
 
 if TYPE_CHECKING:

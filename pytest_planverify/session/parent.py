@@ -154,9 +154,10 @@ def _run(
 ) -> int:
     """Run one or several plans and report the result; return the exit status."""
     # Imported after the fork of the base, whose workers would inherit these modules.
+    from pytest_planverify.baseline.kept_baseline import now
     from pytest_planverify.reports.progress import Progress
     from pytest_planverify.reports.reporters import Reporting
-    from pytest_planverify.session.plans import RunFacts, load_plans, now
+    from pytest_planverify.session.plans import RunFacts, load_plans
     from pytest_planverify.session.run import SessionRun
     from pytest_planverify.session.run_folder import RunFolder, new_run_id
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import os
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -47,11 +46,6 @@ class RunFacts:
     started: float
     """Start of the run on the monotonic clock."""
     started_at: str
-
-
-def now() -> str:
-    """Return the current time in RFC 3339, UTC."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def reference_of(flat: FlatPlan, shown: str) -> PlanRef:
