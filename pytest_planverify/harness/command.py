@@ -150,8 +150,7 @@ def _check_options(options: RunOptions, agents: Agents) -> None:
     if not agents.vectors:
         raise UsageMistake(
             "no agent is configured; name --agent 'COMMAND {brief}', a preset such as --agent claude, "
-            "or write "
-            "[tool.planverify.agents] in pyproject.toml"
+            "or write [tool.planverify.agents] in pyproject.toml"
         )
     if options.resume and (options.only or options.limits):
         raise UsageMistake("--resume keeps the todos and limits of the run; remove --only and --max-…")

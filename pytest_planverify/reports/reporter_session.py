@@ -97,9 +97,7 @@ class ReportingResult:
 
 
 def merge_reports(
-    document: OutcomeDocument,
-    plans: Sequence[FlatPlan],
-    relays: Mapping[tuple[Path, str, str], Path],
+    document: OutcomeDocument, plans: Sequence[FlatPlan], relays: Mapping[tuple[Path, str, str], Path]
 ) -> tuple[list[ReplayedTest], list[Record]]:
     """Return each test of a run once, in the order of the plan, and the other records of all workers.
 

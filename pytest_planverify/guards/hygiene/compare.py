@@ -116,11 +116,7 @@ def _is_permitted(signal: HygieneSignal, grants: Grants, is_red: Callable[[str],
 
 
 def violations(
-    signals: Iterable[HygieneSignal],
-    *,
-    grants: Grants,
-    passed: Collection[str],
-    present: Collection[str],
+    signals: Iterable[HygieneSignal], *, grants: Grants, passed: Collection[str], present: Collection[str]
 ) -> Iterator[Violation]:
     """Yield a violation for each todo that is responsible for at least one signal.
 
