@@ -240,7 +240,7 @@ def _declared(pyproject: Path) -> tuple[str, ...]:
     try:
         with pyproject.open("rb") as file:
             project: object = tomllib.load(file).get("project")
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+    except (OSError, ValueError, RecursionError):
         return ()
     name = cast("dict[str, object]", project).get("name") if isinstance(project, dict) else None
     import_name = name.replace("-", "_").replace(".", "_").lower() if isinstance(name, str) else ""

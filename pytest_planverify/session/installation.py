@@ -108,7 +108,7 @@ def _declared_requirements(root: Path) -> Iterator[tuple[str, str]]:
     """Yield each requirement with the file that declares it."""
     try:
         plain = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         plain = {}
     for text in _pyproject_requirements(plain):
         yield "pyproject.toml", text

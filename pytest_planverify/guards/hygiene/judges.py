@@ -837,11 +837,21 @@ def _parsed(path: str, content: bytes) -> Any:
             if path.endswith(".json"):
                 return json.loads(text)
             if path.endswith((".yaml", ".yml")):
-                return yaml.safe_load(text)
+                value = yaml.safe_load(text)
+                return content if _is_huge(value) else value
     # PyYAML raises LookupError and AttributeError for values that do not fit their tags, as in !!int "".
     except (ValueError, RecursionError, yaml.YAMLError, LookupError, AttributeError):
         return content
     return text.replace("\r\n", "\n").rstrip("\n").split("\n")
+
+
+def _is_huge(value: Any) -> bool:
+    """Return whether data has more than a million values if aliases are expanded, as comparisons do."""
+    pending, count = [value], 0
+    while pending and count <= 1_000_000:
+        each, count = pending.pop(), count + 1
+        pending += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+    return bool(pending)
 
 
 def _contains_all(old: Any, new: Any) -> bool:

@@ -168,7 +168,13 @@ def test_requirements_of_tests_are_declared_wherever_build_tools_put_them(
 
 @pytest.mark.parametrize(
     "text",
-    ["[tool]\npoetry = 1\n", "[tool.poetry]\ndependencies = ['a']\n", "[tool.poetry.group]\na = 1\n"],
+    [
+        "[tool]\npoetry = 1\n",
+        "[tool.poetry]\ndependencies = ['a']\n",
+        "[tool.poetry.group]\na = 1\n",
+        "a = " + "[" * 100_000,
+    ],
+    ids=["tool", "dependencies", "group", "deep"],
 )
 def test_tables_of_build_tools_may_have_any_shape(text: str, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(text)
