@@ -20,7 +20,7 @@ from planner.model.verdicts import Side
 _TRACEBACK = "Traceback (most recent call last):"
 _FILE_MARK = ' File "'
 _REPORT_MARK = "\nE  "
-MARKS_OF_ERRORS = (_FILE_MARK, _REPORT_MARK, "Error")
+MARKS_OF_ERRORS = (_FILE_MARK, _REPORT_MARK, "Error", "No module named")
 """Texts of which an output contains one if an exception can be read from it."""
 _FILE = re.compile(r'^ +File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:,? in (?P<function>.+))?$')
 _LAST = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
@@ -45,6 +45,10 @@ _REPORT_SYNTAX = re.compile(r'^E +File "(?P<path>[^"]+)", line (?P<line>\d+)$')
 _REPORT_DEFINES = re.compile(r"^ {4}(?:async )?def (?P<name>\w+)\(")
 _REPORT_SOURCE = re.compile(r"^> +(?P<source>\S.*)$")
 
+_NOT_STARTED = re.compile(
+    r"^(?:/.*/)?python[\d.]*: No module named '?(?P<name>[\w.]+)'?(?:;.*)?$", re.MULTILINE
+)
+"""What an interpreter says, without a traceback, of a module that ``python -m`` does not find."""
 _MISSING_MODULE = re.compile(r"^No module named '(?P<name>[^']+)'")
 CANNOT_IMPORT = re.compile(
     r"^cannot import name '(?P<what>[^']+)' from (?P<partial>partially initialized module )?"
@@ -64,8 +68,9 @@ def read_traceback(text: str, first_party: frozenset[str] = frozenset()) -> Exce
     """Return the exception that a text prints, or ``None``.
 
     The last complete traceback, else an internal error of pytest whose traceback has no header, else the
-    last syntax error of the compiler, else the first failure in pytest's report. ``first_party`` holds the
-    project's top-level names, which count as product also below ``site-packages``.
+    last syntax error of the compiler, else the first failure in pytest's report, else a module that
+    ``python -m`` does not find. ``first_party`` holds the project's top-level names, which count as product
+    also below ``site-packages``.
     """
     if _FILE_MARK in text:  # fast path: most output has no traceback
         raw = text.splitlines()
@@ -79,7 +84,11 @@ def read_traceback(text: str, first_party: frozenset[str] = frozenset()) -> Exce
             error = _read_from(lines[start[0] :], first_party)
             if error is not None and (starts or headless or error.type in _SYNTAX_ERRORS):
                 return error
-    return _read_report(text, first_party) if _REPORT_MARK in text else None
+    if _REPORT_MARK in text:
+        return _read_report(text, first_party)
+    absent = _NOT_STARTED.search(text)
+    message = absent and f"No module named '{absent['name']}'"
+    return _exception("ModuleNotFoundError", message, [], None, first_party) if message else None
 
 
 def _read_from(lines: list[str], first_party: frozenset[str]) -> ExceptionFact | None:
