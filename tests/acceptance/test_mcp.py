@@ -95,6 +95,10 @@ def test_an_invalid_mcp_call_is_answered_with_one_line(shop: Example, tmp_path: 
         ("verify", {"plan": "none.yaml"}),
         ("brief", {"todo": "prize"}),
         ("brief", {"todo": "--in-place"}),
+        ("brief", {}),
+        ("brief", {"todo": None}),
+        ("status", {"todo": 7}),
+        ("verify", {"todos": "price"}),  # would verify the whole plan
         ("status", {"todo": "--outcomes=/etc/passwd"}),
         ("answer", {"todo": "price", "answer": "yes"}),  # only a person answers and approves
         *(("next", {"plan": name}) for name in ("../secret.yaml", "link.yaml", "/etc/passwd", "--help")),
