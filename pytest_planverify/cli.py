@@ -316,7 +316,9 @@ def run(
     return run_command(plan_or_usual(plan), options)
 
 
-@app.command(epilog="Exit status: 0 undone, 2 wrong usage, 4 nothing to undo, or edited since.")
+@app.command(
+    epilog="Exit status: 0 undone, or the run changed no file, 2 wrong usage, 4 no run, or edited since."
+)
 def undo(
     plan: PlanArgument = None,
     force: Annotated[
