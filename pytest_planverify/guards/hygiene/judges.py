@@ -225,6 +225,8 @@ _LOOSE = re.compile(
 """Checks that many wrong results pass, too; see also :func:`_is_loose`."""
 _ROUGH = re.compile(r"\b(rel|abs)=(0?\.[1-9]|[1-9](?![\d.]*e-))")
 """A large tolerance of ``approx``."""
+_PROPERTY = re.compile(r"^(?:len|type|bool)\((.*)\) (?:==|is) ")
+"""Comparison of a property, for which many values are equal; its group is the value."""
 _SLICE = re.compile(r"\[[\w-]*:[\w-]*\]$")
 _CLOSE = re.compile(r"^abs\((.*)\) <=? (\d[\d.]*e-\d+|0?\.0\d*)$")
 """Equality of floating-point numbers."""
@@ -244,7 +246,13 @@ def _is_looser(missing: Counter[str], extra: Counter[str]) -> bool:
     if all(raised) and any("match=" in text for text in raised[0]) and "match=" not in str(raised[1]):
         return True
     exact = [text for text in missing if _EXACT.search(text) and not _is_loose(text)]
-    loose = [text for text in extra if _is_loose(_CLOSE.sub(" == ", text))]
+    wholes = {text.partition(" == ")[0] for text in exact if not _PROPERTY.match(text)}
+    loose = [
+        text
+        for text in extra
+        if _is_loose(_CLOSE.sub(" == ", text))
+        or ((of := _PROPERTY.match(text)) and (of[1] in wholes or called(of.groups()) & called(wholes)))
+    ]
     kept = [text for text in extra if text not in loose]
     return bool(called(exact) & called(loose) - called(kept) or (exact and loose and not kept))
 

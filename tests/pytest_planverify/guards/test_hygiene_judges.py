@@ -485,6 +485,8 @@ def test_a_wider_exception_is_less_for_a_failed_test() -> None:
         "parts[:1] == ['one', 'two'][:1]",
         '"one" in parts',
         "len(parts) == len('ab')",
+        "len(parts) == 2",
+        "type(parts) is list",
         "set(parts) == set(['one', 'two'])",
         "parts[0].startswith('o')",
         "parts[0].isalpha()",
@@ -495,6 +497,20 @@ def test_a_part_or_a_property_is_less_than_the_whole_for_a_failed_test(looser: s
     tree = {**TREE, "tests/test_words.py": textwrap.dedent(TESTS).replace(SIGN_TEST, test)}
     change = {"tests/test_words.py": tree["tests/test_words.py"].replace(EQUAL, f"assert {looser}")}
     assert of_red_tests(change, tree) == {"assertions-fewer"}
+
+
+def test_the_length_of_another_result_is_less_than_the_whole_for_a_failed_test() -> None:
+    def change(*checks: str) -> dict[str, str]:
+        return {
+            "tests/test_many.py": "def test_many():\n" + "".join(f"    assert {each}\n" for each in checks)
+        }
+
+    tree = TREE | change('split("a") == ["a"]', 'len(split("b")) == 1')
+    assert of_red_tests(change('len(split("a")) == 1', 'len(split("b")) == 2'), tree) == {
+        "assertions-fewer"
+    }
+    assert of_red_tests(change('split("a") == ["a", ""]', 'len(split("b")) == 2'), tree) == set()
+    assert of_red_tests(change('split("a") == ["a"]', 'len(split("b")) == 2'), tree) == set()
 
 
 def test_a_small_difference_of_floats_is_an_equality() -> None:
