@@ -162,6 +162,16 @@ def test_function_that_lists_numbers_pairs_or_long_texts_of_its_tests_is_flagged
     assert signs({"pkg/rate.py": pairs.replace("{(", "{('mi', 'km'): n, (")}, tree=tree) == set()
 
 
+def test_transitions_between_states_may_all_be_tested() -> None:
+    steps = {("open", "pay"): "paid", ("paid", "ship"): "shipped", ("shipped", "get"): "closed"}
+    tree = {**TREE, "tests/test_next.py": f"STEPS = {steps}\n\n" + "".join(
+        f"def test_{action}():\n    assert following({state!r}, {action!r}) == {wanted!r}\n\n"
+        for (state, action), wanted in steps.items()
+    )}  # fmt: skip
+    code = f"STEPS = {steps}\n\ndef following(state, action):\n    return STEPS[state, action]\n"
+    assert signs({"pkg/next.py": code}, tree=tree) == set()
+
+
 def test_two_texts_with_the_answers_of_the_very_function_are_enough() -> None:
     tree = with_tests_of("slug", TITLES)
     known = dict(list(TITLES.items())[:2])
