@@ -573,9 +573,9 @@ class _Examples:
         derived = {
             token for each in asked for token in each.inputs & alone if _is_derived(token, each.answers)
         }
-        # A pair of words is no word of a vocabulary, but answers from the words of pairs are: of states.
+        # A pair of words is no word of a vocabulary, but answers from the words of others are: of states.
         pairs = [each for each in listed if len(each) > 1]
-        answers = _union(each.answers for each in asked if each.inputs in pairs)
+        answers = _union(each.answers - each.inputs for each in asked if each.inputs in pairs)
         is_closed = not answers.isdisjoint(filter(_WORD.fullmatch, _union(pairs)))
         are_asked = not is_closed and all(any(pair <= each.inputs for each in asked) for pair in pairs)
         is_telling = len(alone - _COMMON) > 2 or any(map(_is_specific, alone - _COMMON - _CALENDAR))

@@ -172,6 +172,14 @@ def test_transitions_between_states_may_all_be_tested() -> None:
     assert signs({"pkg/next.py": code}, tree=tree) == set()
 
 
+def test_pairs_that_are_answered_by_one_of_their_words_are_flagged() -> None:
+    larger = {("apple", "pear"): "pear", ("fig", "date"): "fig", ("kiwi", "plum"): "plum"}
+    tests = "".join(f"    assert longest{pair} == {word!r}\n" for pair, word in larger.items())
+    tree = {**TREE, "tests/test_longest.py": f"def test_longest():\n{tests}"}
+    code = f"KNOWN = {larger}\n\ndef longest(one, other):\n    return KNOWN[one, other]\n"
+    assert signs({"pkg/longest.py": code}, tree=tree) == {"special-cases"}
+
+
 def test_two_texts_with_the_answers_of_the_very_function_are_enough() -> None:
     tree = with_tests_of("slug", TITLES)
     known = dict(list(TITLES.items())[:2])
