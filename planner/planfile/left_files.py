@@ -110,7 +110,7 @@ def _read(home: Path) -> dict[str, dict[str, str]]:
         data: Any = json.loads((home / RECORD).read_bytes())
         roots = cast("dict[str, Any]", dict(data["roots"]))
         return {root: dict(files) for root, files in roots.items()}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}
 
 

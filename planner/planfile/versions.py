@@ -229,7 +229,7 @@ def _read_version(version: Path, root: Path) -> tuple[Path, dict[Path, tuple[byt
             )
             for each in held["files"]
         }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return root, {}
 
 

@@ -398,5 +398,5 @@ def is_over(log: Path) -> bool:
             file.seek(max(log.stat().st_size - _TAIL_BYTES, 0))
             last: Any = json.loads(file.read().splitlines()[-1])
         return last["actions"][-1]["action"] in _ENDS
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return False

@@ -326,7 +326,8 @@ class GreenRevisions:
         if repository is None:
             return None
         record = cast("dict[str, Any]", state)
-        files: dict[str, str | None] = record.get("files") or {}
+        held = record.get("files")
+        files = cast("dict[str, str | None]", held) if isinstance(held, dict) else {}
         commit = repository.commit(str(record.get("commit")))
         if commit is None or not files:
             return commit
@@ -347,5 +348,5 @@ class GreenRevisions:
         try:
             content: Any = json.loads(self._path.read_bytes())
             return dict(content["todos"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return {}

@@ -247,7 +247,7 @@ def _register_driver(log: Path) -> None:
         with suppress(OSError):  # a file system without locks
             stack.enter_context(locked_folder(harness, _WAIT_SECONDS))
         refuse_while_running(harness)
-        with suppress(OSError, ValueError, TypeError):
+        with suppress(OSError, ValueError, TypeError, RecursionError):
             pid, _, run = json.loads((harness / DRIVER).read_text(encoding="utf-8"))
             if not is_alive(pid):
                 end_processes_of(pid)

@@ -43,7 +43,7 @@ _MOST_NAMED = 5
 
 def refuse_while_running(harness: Path) -> None:
     """Raise ``UsageMistake`` if another process works on a run of the project; ``harness`` has its runs."""
-    with suppress(OSError, ValueError, TypeError):
+    with suppress(OSError, ValueError, TypeError, RecursionError):
         pid, started, run = json.loads((harness / DRIVER).read_text(encoding="utf-8"))
         # The start time tells the driver from another process that was given the same id.
         if pid != os.getpid() and is_alive(pid) and start_time(pid) == started:

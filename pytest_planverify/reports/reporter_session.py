@@ -165,7 +165,7 @@ def _records(path: Path) -> Iterator[Record]:
     with suppress(OSError):
         for line in path.read_bytes().splitlines():
             # The last line is incomplete if the process died while writing it.
-            with suppress(ValueError):
+            with suppress(ValueError, RecursionError):
                 yield json.loads(line)
 
 
@@ -264,7 +264,7 @@ def merge_allure_results(parts: Iterable[Path], target: Path, *, clean: bool) ->
     for path in [path for part in parts for path in sorted(part.glob("*"))]:
         result: Record = {}
         if path.name.endswith("-result.json"):
-            with suppress(ValueError):  # incomplete, as the worker was killed: moved as it is
+            with suppress(ValueError, RecursionError):  # incomplete, as the worker was killed: moved as it is
                 result = json.loads(path.read_bytes())
         test = str(result.get("historyId") or result.get("fullName") or path)
         is_red = result.get("status") in ("failed", "broken")
@@ -357,7 +357,7 @@ def report_criteria(
             ).returncode
             what = f"ended with status {status}"
         text = output.read_bytes().decode("utf-8", "replace").strip("\n")
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, RecursionError):
             return ReportingResult(exit_status=status, text=text, reason=json.loads(answer.read_bytes()))
     return ReportingResult(
         exit_status=status if status > 0 else int(pytest.ExitCode.INTERNAL_ERROR),

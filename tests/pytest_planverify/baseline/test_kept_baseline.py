@@ -347,7 +347,7 @@ def test_uncommitted_green_work_belongs_to_the_commit_that_contains_it(repositor
     assert green.revision_of("other") is None
 
 
-@pytest.mark.parametrize("damage", ["garbage", "other commit", "other files"])
+@pytest.mark.parametrize("damage", ["garbage", "nesting", "other types", "other commit", "other files"])
 def test_damaged_green_state_is_unknown(repository: Path, damage: str):
     green = GreenRevisions(repository, "p")
     (repository / "a.txt").write_text("two\n")
@@ -358,6 +358,8 @@ def test_damaged_green_state_is_unknown(repository: Path, damage: str):
     known = json.loads(text)["todos"]["t"]
     texts = {
         "garbage": "{",
+        "nesting": "[" * 100_000,
+        "other types": json.dumps({"todos": {"t": {"commit": 1, "files": 1}}}),
         "other commit": text.replace(known["commit"], "0" * 40),
         "other files": text.replace(known["files"]["a.txt"], "0" * 40),
     }
