@@ -79,6 +79,8 @@ class SpectrumRecorder:
         nodeid = self._recorder.nodeid_of(item)
         if self._wanted and self._project_traces():  # from here on, for all tests of the session
             self._wanted = frozenset[str]()
+        if isinstance(item, pytest.Function):  # whatever the name of its file; a doctest's is the product's
+            self._sides[str(item.path)] = False
         self._ran, self._is_wanted, self._was_recorded = [], nodeid in self._wanted, False
         try:
             return (yield)

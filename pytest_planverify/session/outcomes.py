@@ -186,6 +186,8 @@ class Assembler:
             base = os.path.relpath(flat.loaded.root, root)
             read = {os.path.normpath(os.path.join(base, name)) for name in run.rests_on.files}
             changed = _with_sides_of_data(changed, read)
+        if changed:
+            changed = _with_sides_of_tests(changed, run.evidence)
         evidence: list[Evidence] = []
         for piece in run.evidence:
             extended = with_installation(with_promise(piece, root), root, tuple(dict.fromkeys(granted)))
@@ -490,6 +492,19 @@ def _with_sides_of_data(facts: dict[str, Any], read: Collection[str]) -> dict[st
         is_data = each.side is None and is_read and each.path not in CONFIGURATIONS
         side = Side.TEST if is_test_path(each.path) else Side.PRODUCT
         return each.model_copy(update={"side": side}) if is_data else each
+
+    changed: tuple[ChangedFile, ...] = facts["changed"]
+    hunks: tuple[Hunk, ...] = facts["hunks"]
+    return {**facts, "changed": tuple(map(sided, changed)), "hunks": tuple(map(sided, hunks))}
+
+
+def _with_sides_of_tests(facts: dict[str, Any], evidence: Sequence[Evidence]) -> dict[str, Any]:
+    """Return facts on changes in which what the worker collected tests from is a test, as ``tests.py``."""
+    raised = (error for piece in evidence for error in piece.exceptions)
+    tests = {frame.path for error in raised for frame in error.frames if frame.side is Side.TEST}
+
+    def sided(each: AnyChange) -> AnyChange:
+        return each.model_copy(update={"side": Side.TEST}) if each.path in tests else each
 
     changed: tuple[ChangedFile, ...] = facts["changed"]
     hunks: tuple[Hunk, ...] = facts["hunks"]

@@ -11,7 +11,7 @@ import pytest
 from example_project import todo
 
 from planner.errors import PlannerError
-from planner.model.evidence import ChangedFile, Evidence
+from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame
 from planner.model.journal import CheckRun
 from planner.model.outcome import Check, Diagnosis, Outcome
 from planner.model.plan import Todo
@@ -23,7 +23,13 @@ from pytest_planverify.baseline.changes import Changes
 from pytest_planverify.checks.result import title_of
 from pytest_planverify.options import PlanArgument
 from pytest_planverify.session.check_runs import PlanResult, masked
-from pytest_planverify.session.outcomes import Assembler, _with_sides_of_data, summary_of, todo_state
+from pytest_planverify.session.outcomes import (
+    Assembler,
+    _with_sides_of_data,
+    _with_sides_of_tests,
+    summary_of,
+    todo_state,
+)
 from pytest_planverify.session.plans import ChosenPlan, load_plans, todos_in_scope
 
 PASSED, FAILED, FLAKY = Verdict.PASSED, Verdict.FAILED, Verdict.FLAKY
@@ -259,3 +265,14 @@ def test_changed_native_source_counts_if_the_criterion_loaded_a_module_built_of_
     facts = _with_sides_of_data({"changed": changed, "hunks": ()}, {read})
 
     assert [each.side for each in facts["changed"]] == [side, None]
+
+
+def test_changed_file_whose_test_the_worker_collected_is_of_the_tests_whatever_its_name():
+    changed = (ChangedFile(path="tests.py", side=Side.PRODUCT), ChangedFile(path="a.py", side=Side.PRODUCT))
+    frame = Frame(path="tests.py", line=3, function="test_a", side=Side.TEST)
+    raised = ExceptionFact(type="KeyError", qualified="builtins.KeyError", frames=(frame,))
+    evidence = Evidence(kind=EvidenceKind.TEST, exceptions=(raised,))
+
+    facts = _with_sides_of_tests({"changed": changed, "hunks": ()}, [evidence])
+
+    assert [each.side for each in facts["changed"]] == [Side.TEST, Side.PRODUCT]

@@ -181,12 +181,14 @@ def verified(tmp_path_factory: pytest.TempPathFactory) -> Verified:
         "shop.py": PRODUCT,
         "tests/test_shop.py": TESTS.format(more=""),
         "tests/test_traced.py": traced,
+        "checks.py": TESTS.format(more=""),
     }
     example = Example(root, {**files, "pytest.ini": "[pytest]\npythonpath = .\n"})
     example.plan(
         todo("plain", "python -m pytest tests/test_shop.py"),
         todo("xdist", "python -m pytest tests/test_shop.py -n 1"),
         todo("traced", "python -m pytest tests/test_traced.py"),
+        todo("named", "python -m pytest checks.py"),
     )
     commit_all(root)
     example.write({"shop.py": PRODUCT.replace("return 0", "return 1")})
@@ -202,6 +204,12 @@ def test_change_in_a_private_function_is_located(todo_id: str, verified: Verifie
     assert failure["location"] == {"path": "shop.py", "line": 12, "function": "_empty"}
     assert failure["candidates"][0]["reasons"] == ["changed", "spectrum"]
     assert list(verified.tests(todo_id).values()) == ["failed", "passed", "passed"]
+
+
+def test_functions_of_a_test_file_of_any_name_are_no_candidates(verified: Verified):
+    (failure,) = verified.outcomes["named"]["failures"]
+
+    assert {each["path"] for each in failure["candidates"]} == {"shop.py"}
 
 
 def test_tests_that_check_for_tracers_are_not_recorded(verified: Verified):
