@@ -371,8 +371,15 @@ def fault_location(failure: Failure, evidence: Evidence | None) -> Location | No
     if failure.owner in UNOWNED or is_for_a_person(failure.category):
         return location
     if places:
-        # The place where a name is missing is none of the candidates.
-        if location and is_products and not is_test_path(location.path) and location.path != places[0].path:
+        # The place where a name or parameter is missing is none of the candidates.
+        # A location without a line is known less well than a candidate in the same file.
+        at = (
+            (location.path, location.function if location.line else places[0].function)
+            if location
+            else None
+        )
+        is_other = at != (places[0].path, places[0].function)
+        if location and is_other and is_products and not is_test_path(location.path):
             return location
         # If a test is at fault, the product that it called is not.
         if failure.owner is Owner.TEST:

@@ -137,7 +137,9 @@ def _places(
     location = fault_location(failure, evidence[0] if evidence else None)
     if location is not None and location.line:
         yield location.path, location.line
-    for each in failure.candidates[1:2]:
+    # If a rule knew the place, the candidates are no alternatives to it.
+    first, at = failure.candidates[:1], location and (location.path, location.function)
+    for each in failure.candidates[1:2] if all((each.path, each.function) == at for each in first) else ():
         yield each.path, each.line
     for fact in evidence:
         for raised in fact.exceptions[:2]:

@@ -246,6 +246,17 @@ def test_a_removed_module_is_to_be_restored_instead_of_importing_a_similar_one(t
     assert action(removed) == "Restore `shop/tax.py`, which was removed or renamed."
 
 
+def test_a_known_place_is_the_place_also_beside_a_candidate_in_its_file() -> None:
+    ran = (Candidate(path="shop/cart.py", line=30, function="expand", score=0.2),)
+    known = Location(path="shop/cart.py", line=3, function="Cart")
+    failure = Failure(category=Category.SPEC_MISMATCH, owner=Owner.PRODUCT, location=known, candidates=ran)
+
+    assert fault_location(failure, None) == known
+    assert fault_location(failure.model_copy(update={"location": Location(path="shop/cart.py")}), None) == (
+        Location(path="shop/cart.py", line=30, function="expand")
+    )
+
+
 @pytest.mark.parametrize("category", [Category.HYGIENE_VIOLATION, Category.ALLOWLIST_VIOLATION])
 def test_a_file_that_must_not_be_changed_is_the_place_whatever_else_was_changed(category: Category) -> None:
     def change(path: str, side: Side) -> Candidate:

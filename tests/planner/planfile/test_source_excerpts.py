@@ -9,7 +9,7 @@ import pytest
 from repair_samples import CART_FRAME, PLAN_ID, TEST_FRAME, evidence, failure, outcome, project, report
 
 from planner.model.evidence import ArtifactFact, CommandFact, ContractFact, ExceptionFact, Finding, Selector
-from planner.model.outcome import Location, PlanRef, ReportedTodo, evidence_of
+from planner.model.outcome import Candidate, Location, PlanRef, ReportedTodo, evidence_of
 from planner.model.taxonomy import Category
 from planner.model.verdicts import Phase
 from planner.planfile.project_files import LARGEST_READ, RootedFiles
@@ -115,6 +115,14 @@ def test_functions_are_quoted_to_their_end_and_that_of_the_diagnosis_comes_first
     fact = evidence(exceptions=(ExceptionFact(type="KeyError", qualified="KeyError", frames=frames),))
     shown = lines_shown(shop.root, failure(), fact)
     assert shown == [("shop/cart.py", 4, 5), ("shop/cart.py", 8, 9), ("tests/test_cart.py", 8, 9)]
+
+
+def test_candidates_are_not_quoted_if_a_rule_knew_another_place(shop: LoadedPlan) -> None:
+    other = tuple(Candidate(path="tests/test_cart.py", line=line, score=0.05) for line in (1, 8))
+    known = failure(location=Location(path="shop/__init__.py"), candidates=other, top_failing_tests=())
+    lacking = ExceptionFact(type="ImportError", qualified="ImportError", frames=(CART_FRAME,))
+
+    assert lines_shown(shop.root, known, evidence(exceptions=(lacking,))) == [("shop/cart.py", 8, 9)]
 
 
 def test_without_frames_the_failing_test_is_quoted(shop: LoadedPlan) -> None:
