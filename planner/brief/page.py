@@ -337,7 +337,9 @@ class _Repair:
         names: list[str] = []
         for each in own:
             if each != self.failure:
-                first, *more = each.tests or each.top_failing_tests or (each.check_id or "",)
+                parts = (each.check_id, each.location.path if each.location else None)
+                at = " ".join(part for part in parts if part)
+                first, *more = each.tests or each.top_failing_tests or (at,)
                 names.append(f"{each.category} {first}{f' (+{len(more)})' if more else ''}".strip())
         if names:
             yield 3, f"- Also failing, to be repaired as well: {spans(dict.fromkeys(names), 4)}"

@@ -272,7 +272,7 @@ def test_other_failures_are_listed() -> None:
     )
     test = failure(signature="1", tests=("tests/test_tax.py::test_a", "tests/test_tax.py::test_b"))
     page = brief(outcome(failure(), command, test))
-    listed = "`LINT_ERROR tests[1]`, `TEST_REGRESSION tests/test_tax.py::test_a (+1)`"
+    listed = "`LINT_ERROR tests[1] shop/cart.py`, `TEST_REGRESSION tests/test_tax.py::test_a (+1)`"
     assert f"- Also failing, to be repaired as well: {listed}" in page
 
 
