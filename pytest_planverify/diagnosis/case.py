@@ -49,8 +49,9 @@ _ROOTS = frozenset({"src", "lib", "python"})
 """Folders that contain packages but are no packages themselves."""
 _PROSE = (".md", ".rst", ".txt", ".pyc")
 """Suffixes of files that rarely cause failures; other files may be data or configuration."""
-_NAME = re.compile(r"[A-Za-z_]\w*")
+_NAME = re.compile(r"(?<!\bas )\b[A-Za-z_]\w*")  # without the names that imports give
 _DEFINES = re.compile(r"^\+\s*(?:async )?def ", re.MULTILINE)
+_REMOVED_TEXT = re.compile(r"^-[^\S\n]*\S", re.MULTILINE)
 _CHANGED_CODE = re.compile(r"^[+-][^\S\n]*[^\s#]", re.MULTILINE)
 
 
@@ -392,7 +393,7 @@ class Case:
         file, _, name = (self.evidence.nodeid or "").partition("::")
         function = name.partition("[")[0].replace("::", ".")
         imported = CANNOT_IMPORT.match(self.error.message)
-        wanted = (imported["what"] if imported else "") or self.error.name or ""
+        wanted = imported["what"] if imported else (self.error.name or "").rpartition(".")[2]
         hunks = [hunk for hunk in self.evidence.hunks if hunk.side is Side.TEST]
         if function:
             return any(
@@ -402,8 +403,9 @@ class Case:
         stack = {frame.path for frame in self.frames}
         module_level = [hunk for hunk in hunks if hunk.function is None and hunk.path in stack]
         added, removed = (set(_names_of(module_level, sign)) for sign in "+-")
-        # A misspelled name replaces a similar one, so it is a mistake and not a new demand.
-        return bool(wanted) and wanted in added and alike(wanted, removed) is None
+        # A misspelled name replaces a similar one, or resembles a module: a mistake and not a new demand.
+        is_misspelt = bool(self.error.nearest) or alike(wanted, removed - added) is not None
+        return wanted in added and not is_misspelt
 
     @lazy
     def is_of_changed_tests(self) -> bool:
@@ -444,8 +446,9 @@ def is_remark(hunk: Hunk) -> bool:
 
 
 def is_new_function(hunk: Hunk) -> bool:
-    """Return whether a hunk adds a complete function."""
-    return not hunk.removed and hunk.function is not None and _DEFINES.search(hunk.text) is not None
+    """Return whether a hunk adds a complete function, and removes blank lines at most."""
+    is_kept = not hunk.removed or (hunk.text and not _REMOVED_TEXT.search(hunk.text))
+    return bool(is_kept) and hunk.function is not None and _DEFINES.search(hunk.text) is not None
 
 
 def _names_of(hunks: Iterable[Hunk], sign: str) -> Iterator[str]:

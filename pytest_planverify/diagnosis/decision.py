@@ -31,7 +31,7 @@ from pytest_planverify.diagnosis.signatures import signature_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from planner.model.evidence import Evidence
+    from planner.model.evidence import Evidence, Frame
     from planner.model.outcome import Candidate
 
 
@@ -155,7 +155,8 @@ def _diagnosis(judged: Judged) -> Diagnosis:
                 each for each in candidates if each.hunk is not None and each.score > _REMOVAL_SCORE
             )
             first = next(removals, None)
-            location = Location(path=hit.holder) if first is None else location_of(first)
+            lacking = _location_at(hit.frame) if hit.frame else Location(path=hit.holder)
+            location = lacking if first is None else location_of(first)
         elif first is not None and owner is Owner.PRODUCT and case.evidence.kind in _OF_TESTS:
             location = location_of(first)
         elif shows_other and (change := _only_change(own)) is not None:
@@ -165,7 +166,7 @@ def _diagnosis(judged: Judged) -> Diagnosis:
         elif frame is not None:
             if owner is Owner.TEST and frame.side is Side.PRODUCT:  # the definition of what the test calls
                 frame = last_frame_of(case.frames, Side.TEST) or frame
-            location = Location(path=frame.path, line=frame.line, function=frame.function)
+            location = _location_at(frame)
     return Diagnosis(
         category=category,
         owner=owner,
@@ -180,6 +181,10 @@ def _diagnosis(judged: Judged) -> Diagnosis:
         target_agent=agent_at(category, owner, location),
         suggestion=_clip(hit.suggestion),
     )
+
+
+def _location_at(frame: Frame) -> Location:
+    return Location(path=frame.path, line=frame.line, function=frame.function)
 
 
 def _only_change(candidates: Sequence[Candidate]) -> Location | None:

@@ -228,7 +228,10 @@ def candidates_of(
 ) -> tuple[Candidate, ...]:
     """Return the most likely faulty functions, best first; ``of_tests`` prefers the changed tests."""
     ranked = ranking(evidence, fault, holder)
-    tests = [each for each in ranked if each[1].side is Side.TEST] if of_tests else []
+    tests = [each for each in ranked if each[1].side is Side.TEST]
+    if not of_tests:  # changed data of tests would otherwise take the places of the product's functions
+        ranked = [each for each in ranked if each[1].side is not Side.TEST] + tests
+        tests = []
     return tuple(
         Candidate(
             path=suspect.path,

@@ -78,7 +78,9 @@ def comparison(error: ExceptionFact) -> tuple[str, str, str] | None:
     for line in error.message.splitlines()[:3]:
         if found := _COMPARISON.match(line) or (_UNITTEST.match(line) if line[:1] != " " else None):
             left, right = found["left"], found["right"]
-            # Parentheses around the whole condition: it is more than one comparison.
+            # A negation, or parentheses around the whole condition: it is more than one comparison.
+            if line.startswith("assert not ") or left.startswith("not "):
+                return None
             if left.startswith("(") and left.count("(") > left.count(")") and right.endswith(")"):
                 return None
             start = _first_difference(left, right) - _BEFORE_DIFFERENCE

@@ -32,8 +32,8 @@ class Hit:
     location: Location | None = None
     """Location of the fault, if no frame shows it; takes precedence over any frame."""
     holder: str | None = None
-    """File that lacks a requested name. If a change is known to have removed the name, that change is the
-    location instead.
+    """File that lacks a requested name or parameter. It is the location, or in it the frame of the fault,
+    unless a change is known to have removed the name.
     """
     weight: float = 1.0
     """Factor on the rule's confidence, below 1 for a less clear case."""

@@ -108,10 +108,15 @@ def call_does_not_fit_signature(case: Case) -> Hit | None:
         contract += " The code agrees, but the test calls it differently."
     elif actual:
         contract += f" The code has {quote(actual, _LONGEST)}."
+    defined = _definition(case, callee)
+    known = defined if defined is not None and not defined.path.startswith("<") else None
     hit = Hit(
-        suggestion=f"{place(_definition(case, callee), callee)} cannot be called as {_at(case)} does: "
+        suggestion=f"{place(defined, callee)} cannot be called as {_at(case)} does: "
         f"{quote(error.message, _LONGEST)}.{contract}",
         owner=Owner.TEST if is_kept else None,
+        # The call failed before the function ran, so what the test executed does not show the place.
+        frame=known,
+        holder=known.path if known else None,
         weight=1.0 if error.object_side is Side.PRODUCT else 0.9,
     )
     return _with_changes(case, hit)
@@ -254,6 +259,8 @@ def _comparison(case: Case, test: str, given: str | None, function: Frame | None
     is_called = maker.startswith(f"{given}(")  # an object that can be called, such as a cache
     giver = place(function, maker) if is_returned or is_called else maker
     awaited = ", which was not awaited," if left.startswith("<coroutine object") else ""
+    if left == expects:  # equal representations say nothing about what differs
+        return f"{giver or test} gave {left}, which is shown like the expected value, but not equal to it."
     if not giver:
         return f"{test} got {left}{awaited} where it expects {expects}."
     return f"{giver} returned {left}{awaited} where {test} expects {expects}."

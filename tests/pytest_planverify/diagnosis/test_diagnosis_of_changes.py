@@ -217,6 +217,69 @@ def test_import_added_by_a_test_belongs_to_the_test_unless_it_replaced_a_similar
         assert found.location.path == "shop/__init__.py"
 
 
+@pytest.mark.parametrize(
+    ("now", "owner"), [("AS_TEXT, AS_TEST", Owner.PRODUCT), ("AS_TEXT as AS_TEST", Owner.TEST)]
+)
+def test_name_imported_beside_a_similar_one_is_a_new_demand(now: str, owner: Owner):
+    frame = TEST.model_copy(update={"function": "<module>"})
+    missing = error(
+        "ImportError",
+        "cannot import name 'AS_TEXT' from 'shop'",
+        frame,
+        name="shop",
+        path="shop/__init__.py",
+        object_side=Side.PRODUCT,
+    )
+    text = f"-from shop import AS_TEST\n+from shop import {now}"
+    hunk = Hunk(path=TEST.path, line=1, added=1, removed=1, side=Side.TEST, text=text)
+
+    found = diagnose(
+        seen(missing, files=(TEST.path,), hunks=(hunk,), nodeid=TEST.path, phase=Phase.COLLECT)
+    )
+
+    assert found.owner is owner
+
+
+@pytest.mark.parametrize(
+    ("near", "expected"),
+    [((), (C.ARTIFACT_MISSING, Owner.PRODUCT)), (("cart",), (C.TEST_REGRESSION, Owner.TEST))],
+)
+def test_module_that_a_test_newly_imports_is_still_to_be_written_unless_it_is_misspelt(
+    near: tuple[str, ...], expected: tuple[C, Owner]
+):
+    frame = TEST.model_copy(update={"function": "<module>"})
+    missing = error(
+        "ModuleNotFoundError",
+        "No module named 'shop.crat'",
+        frame,
+        bases="ImportError",
+        name="shop.crat",
+        nearest=near,
+    )
+    hunk = Hunk(
+        path=TEST.path, line=1, added=1, removed=0, side=Side.TEST, text="+from shop.crat import total"
+    )
+
+    found = diagnose(
+        seen(missing, files=(TEST.path,), hunks=(hunk,), nodeid=TEST.path, phase=Phase.COLLECT)
+    )
+
+    assert (found.category, found.owner) == expected
+
+
+def test_test_added_in_place_of_a_blank_line_is_a_new_demand():
+    asked = error("AssertionError", "assert 1 == 2", TEST)
+    text = "-\n+    \n+def test_total():\n+    assert total(x) == 2"
+    hunk = Hunk(
+        path=TEST.path, line=8, added=3, removed=1, function="test_total", side=Side.TEST, text=text
+    )
+    edited = hunk.model_copy(update={"text": text.replace("-\n", "-    x = 1\n")})
+
+    owners = [diagnose(seen(asked, files=(TEST.path,), hunks=(each,))).owner for each in (hunk, edited)]
+
+    assert owners == [Owner.PRODUCT, Owner.TEST]
+
+
 def test_tests_skipped_for_what_is_not_installed_are_an_environment_error():
     def skipped(*reasons: str) -> Evidence:
         return Evidence(kind=EvidenceKind.SELECTION, vacuous="all_skipped", skip_reasons=reasons)
@@ -307,6 +370,26 @@ def test_product_value_on_the_right_side_of_an_assertion_is_recognised():
     assert diagnosis.suggestion == (
         "ceil (shop/cart.py:3) returned None where test_total (tests/test_cart.py:9) expects 66."
     )
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (
+            "assert Geo(1) == Geo(1)",
+            "The product gave Geo(1), which is shown like the expected value, but not equal to it.",
+        ),
+        (
+            "assert not Geo(1) != Geo(2)",
+            "test_total (tests/test_cart.py:9) fails: AssertionError: assert not Geo(1) != Geo(2).",
+        ),
+    ],
+    ids=["shown alike", "negated"],
+)
+def test_sides_that_a_comparison_does_not_tell_are_not_told(message: str, said: str):
+    diagnosis = diagnose(seen(error("AssertionError", message, TEST), subjects=(PRODUCT, LIBRARY)))
+
+    assert diagnosis.suggestion == said
 
 
 def test_value_that_the_test_makes_by_a_call_is_the_expected_one():

@@ -145,6 +145,14 @@ def test_changed_test_is_a_candidate_after_the_product():
     assert [each.path for each in found] == ["shop.py", "tests/test_shop.py"]
 
 
+def test_changed_data_of_tests_take_no_places_of_the_product_functions():
+    data = (hunk(None, f"tests/data/{number}.ics", Side.TEST) for number in range(MOST_CANDIDATES))
+
+    found = candidates_of(failure(executed=(ran("_sum"),), hunks=tuple(data)))
+
+    assert [each.path for each in found][:2] == ["shop.py", "tests/data/0.ics"]
+
+
 def test_changed_test_at_fault_is_a_candidate_however_many_functions_it_executes():
     executed = tuple(ran(f"f{number}") for number in range(MOST_CANDIDATES))
     changed_test = hunk("test_total", "tests/test_shop.py", Side.TEST)
@@ -355,6 +363,18 @@ def test_mismatched_constructor_names_the_file_of_its_class() -> None:
     found = diagnose(failed_call(message, subjects=subjects))
     assert found.suggestion.startswith("Cart (shop/cart.py:3) cannot be called as test_total")
     assert " Since the last commit shop/cart.py changed" in found.suggestion
+
+
+def test_mismatched_call_is_located_at_the_definition_or_its_change_whatever_the_test_executed() -> None:
+    other = ExecutedFunction(path=CART, line=30, function="Cart.sum", red=1, green=0)
+    renamed = hunk("total", CART)
+    unchanged = {"executed": (other,), "red_tests": 1, "changed": changed("shop/price.py").changed}
+
+    defined = diagnose(failed_call(**unchanged))
+    altered = diagnose(failed_call(**unchanged, hunks=(renamed,)))
+
+    assert defined.location == Location(path=CART, line=4, function="total")
+    assert altered.location == Location(path=CART, line=renamed.line, function="total")
 
 
 def test_code_at_module_level_is_named_by_its_position_alone() -> None:
