@@ -43,6 +43,11 @@ class TestRecord:
         """Return whether it failed, or something failed while it ran."""
         return self.outcome not in GREEN or bool(self.evidence)
 
+    @property
+    def weight(self) -> int:
+        """Return the rank among results of one node id: a failure before a pass, a pass before a skip."""
+        return 2 if self.is_red else self.outcome in PROVING
+
 
 @dataclass(slots=True)
 class RunningTest:
@@ -290,7 +295,7 @@ class WorkerRecord:
         return None
 
     def _end_test(self, record: Record) -> TestRecord:
-        """Return the result of a finished test, and keep it unless a pass would replace a failure."""
+        """Return the result of a finished test, and keep it if no other with its node id weighs more."""
         nodeid = record["nodeid"]
         self.running.pop(nodeid, None)
         result = TestRecord(
@@ -303,7 +308,7 @@ class WorkerRecord:
             self.failures.pop(nodeid, []),
         )
         earlier = self.results.get(nodeid)
-        if earlier is None or not earlier.is_red or result.is_red:  # a pass never replaces a failure
+        if earlier is None or result.weight >= earlier.weight:
             self.results[nodeid] = result
         return result
 

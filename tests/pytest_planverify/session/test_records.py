@@ -70,6 +70,11 @@ def test_failure_is_recorded_before_its_test_ends_and_dropped_on_rerun():
     assert (record.results["a"].evidence, record.results["a"].reruns) == ([], 1)
 
 
+def test_skipped_test_does_not_replace_one_that_passed_with_the_same_node_id():
+    record = Session().test("a.yaml::case", "passed").test("a.yaml::case", "skipped").record
+    assert record.results["a.yaml::case"].outcome == "passed"
+
+
 def test_xdist_process_that_dies_before_collection_is_detected():
     session = (
         Session().feed("session_started", worker="gw0", pid=7).feed("session_started", worker="gw1", pid=8)
