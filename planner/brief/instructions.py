@@ -255,6 +255,9 @@ def _find_test(failure: Failure, evidence: Evidence | None, tree: FailureContext
         action = "Find out why the existing tests are skipped or expected to fail, and make them run"
         yield Instruction(f"{action}.", changes=test_files(failure))
         yield Instruction(f"{action}; if only a change of the tests helps, report it.")
+    for option in (each for each in evidence.selectors if each.problem == "unknown_option"):
+        told = f"pytest does not know its option {code(option.text)}"
+        yield Instruction(f"Report that the plan has to change: {told}.")
     found = next((each for each in evidence.selectors if each.problem in MISSING_TEST), None)
     if found is None:
         return
@@ -383,8 +386,7 @@ def fault_location(failure: Failure, evidence: Evidence | None) -> Location | No
             return location
         # If a test is at fault, the product that it called is not.
         if failure.owner is Owner.TEST:
-            in_tests = (each for each in (*places, location) if each and is_test_path(each.path))
-            places = (next(in_tests, places[0]),)
+            places = tuple(each for each in (*places, location) if each and is_test_path(each.path))
     elif location is not None and is_test_path(location.path) and is_products and evidence:
         places = evidence.subjects if len(evidence.subjects) == 1 else ()
     first = next(iter(places), location)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from planner.catalog.test_paths import is_test_module
 from planner.model.outcome import UNRELATED, Candidate, Location
 from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis.case import is_remark, last_frame_of
@@ -64,6 +65,11 @@ class Suspect:
     """Its change mentions the missing name, or is in the file that lacks it."""
     likeness: float = 0.0
     """Share of its name's words that the test's name repeats."""
+
+    @property
+    def key(self) -> Key:
+        """Return path and function."""
+        return self.path, self.function
 
 
 @lru_cache(maxsize=4096)
@@ -230,8 +236,8 @@ def candidates_of(
     ranked = ranking(evidence, fault, holder)
     tests = [each for each in ranked if each[1].side is Side.TEST]
     if not of_tests:  # changed data of tests would otherwise take the places of the product's functions
-        ranked = [each for each in ranked if each[1].side is not Side.TEST] + tests
-        tests = []
+        ranked, tests = [each for each in ranked if each[1].side is not Side.TEST] + tests, []
+    tests = _on_the_way(evidence, tests)
     return tuple(
         Candidate(
             path=suspect.path,
@@ -244,6 +250,20 @@ def candidates_of(
         for value, suspect in (tests or ranked)[:MOST_CANDIDATES]
         if value > 0
     )
+
+
+def _on_the_way(evidence: Evidence, tests: list[tuple[float, Suspect]]) -> list[tuple[float, Suspect]]:
+    """Return the changed tests that take part: data first, then the failing test and what it called.
+
+    Other functions of its file, and helpers, may take part at import. Other test modules do not.
+    """
+    file, _, name = (evidence.nodeid or "").partition("[")[0].partition("::")
+    frames = [frame for error in evidence.exceptions for frame in error.frames]
+    found = evidence.command.findings if evidence.command else ()
+    own = {(file, name.replace("::", ".")), *((each.path, plain_name(each.function)) for each in frames)}
+    files = {file, *(each.path for each in (*frames, *evidence.exceptions, *found))}
+    near = (each for each in tests if each[1].path in files or not is_test_module(each[1].path))
+    return sorted(near, key=lambda each: not is_data(each[1].path) and each[1].key not in own)
 
 
 def location_of(candidate: Candidate) -> Location:

@@ -361,7 +361,10 @@ def asked_by_changed_tests(case: Case) -> Hit | str | None:
     near = alike(case.error.name, case.evidence.known_fixtures) if case.error.name else None
     is_coroutine = what.startswith("running")
     own_file = (case.evidence.nodeid or "").partition("::")[0]
-    by_tests = case.is_changed(own_file) if is_coroutine else case.tests_changed and plugin is None
+    # The other file of that name is in no frame.
+    is_second = case.is_error("_pytest.pathlib.ImportPathMismatchError")
+    is_changed = case.tests_changed if is_second else case.tests_on_way_changed
+    by_tests = case.is_changed(own_file) if is_coroutine else is_changed and plugin is None
     if not by_tests and not near:
         return None
     meant = f"; did you mean {near}?" if near else ": is it misspelt, or was it renamed or removed?"

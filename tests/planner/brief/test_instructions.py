@@ -24,7 +24,7 @@ from planner.brief.instructions import (
 from planner.brief.page import write_brief
 from planner.catalog.test_paths import is_test_path
 from planner.model.edits import AddTodoBefore, NameArtifact, RaiseLimit
-from planner.model.evidence import ArtifactFact, ChangedFile, Evidence, Hunk
+from planner.model.evidence import ArtifactFact, ChangedFile, Evidence, Hunk, Selector
 from planner.model.outcome import Candidate, Failure, FailureContext, Location
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import EvidenceKind, Side
@@ -255,6 +255,22 @@ def test_a_known_place_is_the_place_also_beside_a_candidate_in_its_file() -> Non
     assert fault_location(failure.model_copy(update={"location": Location(path="shop/cart.py")}), None) == (
         Location(path="shop/cart.py", line=30, function="expand")
     )
+
+
+def test_the_product_is_not_the_place_if_a_test_is_at_fault() -> None:
+    ran = (Candidate(path="shop/cart.py", line=3, function="total", score=0.2),)
+    failure = Failure(category=Category.METRIC_UNMET, owner=Owner.TEST, candidates=ran)
+
+    assert fault_location(failure, None) is None
+
+
+def test_an_option_that_pytest_does_not_know_is_reported_as_a_fault_of_the_plan() -> None:
+    failure = Failure(category=Category.TEST_NOT_FOUND, owner=Owner.PLAN)
+    unknown = Selector(text="--nope", problem="unknown_option")
+    fact = Evidence(kind=EvidenceKind.SELECTION, selectors=(unknown,))
+
+    said = "Report that the plan has to change: pytest does not know its option `--nope`."
+    assert next_action(failure, fact, EditScope()) == said
 
 
 @pytest.mark.parametrize("category", [Category.HYGIENE_VIOLATION, Category.ALLOWLIST_VIOLATION])

@@ -127,6 +127,7 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("own class, whatever its base", seen(error("shop.cart.Refused", "so", TEST, RAISES, bases="ConnectionError OSError")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("import said by hand", seen(error("ImportError", "no column b", TEST, RAISES)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("second file of its name", seen(error("_pytest.pathlib.ImportPathMismatchError", "x", TEST), files=("tests/more/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "asked-by-changed-tests"),
+    ("fixture, another test module changed", seen(error("_pytest.fixtures.FixtureLookupError", "fixture 'stok' not found", TEST, name="stok"), files=("tests/test_tax.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "not-of-pytest"),
     ("client gave up", seen(error("client.api.ConnectionError", "no", TEST, PRODUCT, LIBRARY)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "client-gave-up"),
     ("service overloaded", seen(error("urllib.error.HTTPError", "HTTP Error 503: busy", TEST, PRODUCT, stdlib("urllib.request"), bases=OS)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable"),
     ("library refuses for the machine", seen(error("client.api.DriverError", "no display name", TEST, PRODUCT, LIBRARY)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "refused-for-the-machine"),

@@ -162,6 +162,21 @@ def test_changed_test_at_fault_is_a_candidate_however_many_functions_it_executes
     assert [each.path for each in found] == ["tests/test_shop.py"]
 
 
+def test_of_changed_tests_the_failing_one_comes_first_and_those_of_other_modules_take_no_part():
+    file = "tests/test_shop.py"
+    places = (
+        (file, "test_a"),
+        (file, "test_total"),
+        ("tests/test_other.py", "test_b"),
+        ("tests/tools.py", "make"),
+    )
+    hunks = tuple(hunk(function, path, Side.TEST) for path, function in places)
+
+    found = candidates_of(failure(hunks=hunks), of_tests=True)
+
+    assert [each.function for each in found] == ["test_total", "test_a", "make"]
+
+
 def test_change_that_mentions_a_missing_name_comes_first():
     renamed = hunk(None).model_copy(update={"text": "-def total(x):\n+def sum_of(x):"})
     other = hunk("spare").model_copy(update={"text": "-    return 1\n+    return 2"})
