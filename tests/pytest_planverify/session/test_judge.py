@@ -112,6 +112,11 @@ def test_total_duration_of_tests_is_limited_by_the_criterion(
     )
 
 
+def test_duration_of_tests_is_at_most_the_time_that_the_parent_observed():
+    session = Session().feed("session_started", pid=1).collected("a").test("a", duration_ms=1e12)
+    assert judge(command(limit_seconds=10), session.ended()).verdict is Verdict.PASSED
+
+
 KILLED = {"signal": "SIGKILL", "timed_out": True}
 IN_TEST = {"nodeid": "a.py::0"}
 OF_SESSION, OF_FILE, OF_TEST = EvidenceKind.SESSION, EvidenceKind.COLLECTION, EvidenceKind.TEST
