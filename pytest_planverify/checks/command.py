@@ -92,6 +92,9 @@ def _is_program(path: Path) -> bool:
 _NO_MODULE = re.compile(r": No module named '?(?P<name>[\w.]+)'?(?:;.*)?$", re.MULTILINE)
 """Message of the interpreter if ``python -m`` does not find a module, or one that the module imports."""
 
+_AFTER_ERROR = re.compile(r"\s+at .*:\d+:\d+\)?|Node\.js v[\d.]+")
+"""Lines that node prints after the message of an uncaught error."""
+
 
 def _judge(
     command: Command, process: ProcessResult, root: Path, timeout_seconds: float, check_id: str
@@ -191,13 +194,14 @@ def _module_that_is_missing(command: Command, process: ProcessResult) -> str | N
 def _headline(
     findings: tuple[Finding, ...], stdout: str, stderr: str, reason: str, exit_code: int | None
 ) -> str:
-    """Return the first finding, else the last line of the output, else the reason."""
+    """Return the first finding, else the last line of the output that says something, else the reason."""
     if findings:
         first = findings[0]
         place = ":".join(str(part) for part in (first.path, first.line) if part is not None)
         said = ": ".join(part for part in (place, first.code, first.message) if part)
         return f"{said} (exit status 0)" if exit_code == 0 else said
-    lines = [line.strip() for line in (stderr or stdout).splitlines() if line.strip()]
+    output = [line for line in (stderr or stdout).splitlines() if line.strip()]
+    lines = [line.strip() for line in output if not _AFTER_ERROR.fullmatch(line.rstrip())] or output
     # The last line of a success that proves nothing, such as "All done", is no reason.
     return clean(lines[-1], limit=500) if lines and exit_code != 0 else reason
 

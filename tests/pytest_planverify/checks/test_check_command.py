@@ -38,6 +38,15 @@ def test_successful_command_passes_in_the_given_environment_with_its_own_variabl
     assert (result.verdict, result.exit_code, result.evidence) == (Verdict.PASSED, 0, ())
 
 
+def test_headline_of_an_uncaught_error_of_node_is_its_message(tmp_path: Path) -> None:
+    after = "    at add (/app/check.js:2:29)\n    at node:internal/run:28:49\n\nNode.js v20.20.2"
+    (tmp_path / "check.py").write_text(
+        f"import sys\nsys.exit({f'Error: add is wrong: -1{chr(10)}{after}'!r})\n"
+    )
+
+    assert run("python check.py", tmp_path).evidence[0].headline == "Error: add is wrong: -1"
+
+
 @pytest.mark.parametrize("command", ["python tests/test_a.py", "python -m tests.test_a"])
 def test_a_script_that_only_defines_tests_is_vacuous(command: str, tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
