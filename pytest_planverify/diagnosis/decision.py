@@ -203,8 +203,8 @@ def _runner_up(judged: Judged, confidence: float) -> RunnerUp | None:
 
 
 def _clip(text: str) -> str:
-    """Return a suggestion of limited length; a doubled period, from a quoted message, becomes one."""
-    tidy = text.replace("..", ".") if text.endswith("..") else text
+    """Return a suggestion of limited length, without a period after the last mark of a quoted message."""
+    tidy = text[:-1] if text.endswith(("..", "?.", "!.")) else text
     return tidy if len(tidy) <= _LONGEST_SUGGESTION else f"{tidy[: _LONGEST_SUGGESTION - 1]}…"
 
 

@@ -393,6 +393,13 @@ def test_sides_that_a_comparison_does_not_tell_are_not_told(message: str, said: 
     assert diagnosis.suggestion == said
 
 
+@pytest.mark.parametrize("end", [".", "?", "!", "..."])
+def test_suggestion_does_not_end_with_a_period_after_the_mark_of_a_message(end: str):
+    diagnosis = diagnose(seen(error("ImportError", f"cannot tell a..b{end}", PRODUCT)))
+
+    assert (diagnosis.suggestion or "").endswith(f"cannot tell a..b{end}")
+
+
 def test_value_that_the_test_makes_by_a_call_is_the_expected_one():
     message = "assert None == date(1997, 7, 16)\n +  where date(1997, 7, 16) = date(1997, 7, 16)"
 
