@@ -21,7 +21,7 @@ from pytest_planverify.diagnosis.rule import Hit
 from pytest_planverify.diagnosis.tool_output import CANNOT_IMPORT
 
 if TYPE_CHECKING:
-    from planner.model.evidence import ExceptionFact
+    from planner.model.evidence import ExceptionFact, Frame
 
 _IMPORT_LINE = re.compile(r"^(?:from|import) ([\w.]+)")
 _MODULE_WORDS = re.compile(r"'([A-Za-z_][\w.]*)'")
@@ -75,7 +75,9 @@ def requirement_unmet(case: Case) -> str | None:
     names = {name.lower().replace("_", "-") for name in found if name}
     words = (error.name or "", (error.object_type or "").removeprefix("module "))
     seen = {top_level(word) for word in (*words, *_MODULE_WORDS.findall(error.message))}
-    seen |= {top_level(frame.module or "") for frame in case.frames if frame.side is Side.THIRD_PARTY}
+    # A library that only calls the tests, such as hypothesis, explains no failure of changed code below it.
+    frames = _inside_of_project(case.frames) if case.product_changed else case.frames
+    seen |= {top_level(frame.module or "") for frame in frames if frame.side is Side.THIRD_PARTY}
     is_unparsed = case.is_error("SyntaxError") and not case.is_changed(error.path or "")
     may_be_old = not case.raised_in_changed and not case.is_error("SyntaxError")
     for each in case.evidence.unmet:
@@ -96,6 +98,12 @@ def requirement_unmet(case: Case) -> str | None:
         ):
             return f"This Python is {each.installed}, but {each.file} requires {each.asked}: use another."
     return None
+
+
+def _inside_of_project(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """Return the frames below the innermost one of the project."""
+    own = [number for number, frame in enumerate(frames, 1) if frame.side in PROJECT_SIDES]
+    return frames[max(own, default=0) :]
 
 
 def library_differs(case: Case) -> str | None:

@@ -17,6 +17,7 @@ from planner.model.evidence import (
     ExecutedFunction,
     Frame,
     Hunk,
+    RequirementFact,
     Selector,
 )
 from planner.model.outcome import Location
@@ -279,6 +280,20 @@ def test_test_added_in_place_of_a_blank_line_is_a_new_demand():
     owners = [diagnose(seen(asked, files=(TEST.path,), hunks=(each,))).owner for each in (hunk, edited)]
 
     assert owners == [Owner.PRODUCT, Owner.TEST]
+
+
+@pytest.mark.parametrize("files", [("shop/cart.py",), ()])
+@pytest.mark.parametrize("is_below", [True, False])
+def test_library_of_another_version_that_only_calls_the_tests_explains_no_failure_of_changed_code(
+    files: tuple[str, ...], is_below: bool
+):
+    old = RequirementFact(name="client", asked="<6", installed="6.1", modules=("client",), file="tox.ini")
+    other = frame("shop/shelf.py", "put", 3)
+    frames = (TEST, other, LIBRARY) if is_below else (TEST, LIBRARY, TEST, other)
+
+    found = diagnose(seen(error("TypeError", "x() missing 1 argument", *frames), files=files, unmet=(old,)))
+
+    assert (found.owner is Owner.ENVIRONMENT) is (is_below or not files)
 
 
 def test_tests_skipped_for_what_is_not_installed_are_an_environment_error():
