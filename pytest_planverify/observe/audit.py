@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import FrameType
 
+PLUGIN = "pytest_planverify.plugin"
 WORKER_VARIABLE = "PLANVERIFY_SESSION"
 """Environment variable with the spec for an xdist worker, which reads and removes it before loading
 conftests.
@@ -101,6 +102,10 @@ def watch_worker() -> None:
     """Install the audit hook in this xdist worker, with the spec from the environment."""
     judges_at_start()  # takes the reference state before any conftest can change it
     text = os.environ.pop(WORKER_VARIABLE)
+    # Nor are pytest sessions that tests start to load this plugin.
+    plugins = os.environ.pop("PYTEST_PLUGINS", "").removesuffix(PLUGIN).removesuffix(",")
+    if plugins:
+        os.environ["PYTEST_PLUGINS"] = plugins
     if os.environ.get("PYTEST_XDIST_WORKER") and _audit is None:
         watch(WorkerSpec.from_json(text)).worker = os.environ["PYTEST_XDIST_WORKER"]
 

@@ -24,7 +24,7 @@ from _pytest import main, mark
 from _pytest._io.saferepr import saferepr
 
 from pytest_planverify.guards.tamper_observer import FailureTally, TamperingObserver
-from pytest_planverify.observe.audit import WORKER_VARIABLE, spec_for_workers
+from pytest_planverify.observe.audit import PLUGIN, WORKER_VARIABLE, spec_for_workers
 from pytest_planverify.observe.results import EVIDENCE, NodeIds, ResultLedger, skip_reason
 from pytest_planverify.observe.supervision import CALL, SETUP, TEARDOWN, SoftLimits, board
 from pytest_planverify.observe.warm_modules import imported_modules
@@ -139,9 +139,12 @@ class Recorder(ComparedValues):
         node.workerinput[WORKER_INPUT] = self.spec.to_json()
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)
-    def pytest_xdist_setupnodes(self) -> None:
+    def pytest_xdist_setupnodes(self, config: pytest.Config) -> None:
         """Pass to xdist workers what they need earlier, to audit the loading of conftests."""
         os.environ[WORKER_VARIABLE] = spec_for_workers(self.spec)
+        if not config.pluginmanager.has_plugin("planverify"):  # plugins are not loaded by themselves
+            others = os.environ.get("PYTEST_PLUGINS")
+            os.environ["PYTEST_PLUGINS"] = f"{others},{PLUGIN}" if others else PLUGIN
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:

@@ -193,6 +193,26 @@ def test_hypothesis_is_imported_only_where_a_test_uses_it(tmp_path: Path):
     assert imported == {"test_plain": "False", "test_property": "True"}
 
 
+def test_xdist_workers_of_a_command_without_plugin_autoloading_are_observed(tmp_path: Path):
+    example = Example(
+        tmp_path,
+        {
+            "test_a.py": """
+                import os
+                def test_own_plugins(): assert os.environ.get("PYTEST_PLUGINS") is None
+                def test_red(): assert 1 == 2
+            """
+        },
+    )
+    command = "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 pytest -p xdist -n 1 test_a.py::test_"
+    example.plan(todo("green", f"{command}own_plugins"), todo("red", f"{command}red"))
+
+    run = example.verify("--planverify-confirm", "0", autoload=True)
+
+    assert run.verdicts == {"green": "passed", "red": "failed"}, str(run)
+    assert "assert 1 == 2" in str(run.outcomes["red"]["failure_evidence"])
+
+
 FILES = {
     "shop/__init__.py": "",
     "shop/prices.py": "def price():\n    return 1\n\ndef discount():\n    return 2\n\n"
