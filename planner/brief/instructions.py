@@ -40,6 +40,8 @@ ABSENT = ("missing", "no_match")
 """Problems of artifacts that do not exist."""
 
 MISSING_TEST = ("missing_file", "missing_id")
+_REFUSED = {"unknown_option": "does not know its option", "bad_value": "refuses its option"}
+"""What pytest does with an option of the command, by the problem of the selector."""
 """Problems of selections whose test does not exist."""
 
 # An ending begins with a letter, so that version numbers are no files.
@@ -255,9 +257,9 @@ def _find_test(failure: Failure, evidence: Evidence | None, tree: FailureContext
         action = "Find out why the existing tests are skipped or expected to fail, and make them run"
         yield Instruction(f"{action}.", changes=test_files(failure))
         yield Instruction(f"{action}; if only a change of the tests helps, report it.")
-    for option in (each for each in evidence.selectors if each.problem == "unknown_option"):
-        told = f"pytest does not know its option {code(option.text)}"
-        yield Instruction(f"Report that the plan has to change: {told}.")
+    for option in evidence.selectors:
+        if told := _REFUSED.get(option.problem):
+            yield Instruction(f"Report that the plan has to change: pytest {told} {code(option.text)}.")
     found = next((each for each in evidence.selectors if each.problem in MISSING_TEST), None)
     if found is None:
         return

@@ -237,7 +237,8 @@ def candidates_of(
     tests = [each for each in ranked if each[1].side is Side.TEST]
     if not of_tests:  # changed data of tests would otherwise take the places of the product's functions
         ranked, tests = [each for each in ranked if each[1].side is not Side.TEST] + tests, []
-    tests = _on_the_way(evidence, tests)
+    if tests:
+        tests = _on_the_way(evidence, tests)
     return tuple(
         Candidate(
             path=suspect.path,

@@ -314,7 +314,8 @@ class Loop:
         try:
             turn = json.loads(mark.read_text(encoding="utf-8"))
             turn_id, seq, todo_id, before = (turn[name] for name in ("id", "seq", "todo_id", "before"))
-        except (ValueError, LookupError, TypeError, RecursionError):  # the agent has changed it, and killed this process
+        # The agent has changed it, and killed this process.
+        except (ValueError, LookupError, TypeError, RecursionError):
             remedy = f"run planverify undo {shlex.quote(self.setup.shown)}, then start with --restart"
             raise PlannerError(f"{mark}: the files before the last turn are unknown; {remedy}") from None
         if self._is_outstanding(todo_id, seq):

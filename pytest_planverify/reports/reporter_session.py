@@ -264,7 +264,8 @@ def merge_allure_results(parts: Iterable[Path], target: Path, *, clean: bool) ->
     for path in [path for part in parts for path in sorted(part.glob("*"))]:
         result: Record = {}
         if path.name.endswith("-result.json"):
-            with suppress(ValueError, RecursionError):  # incomplete, as the worker was killed: moved as it is
+            # It is incomplete if the worker was killed, and is moved as it is.
+            with suppress(ValueError, RecursionError):
                 result = json.loads(path.read_bytes())
         test = str(result.get("historyId") or result.get("fullName") or path)
         is_red = result.get("status") in ("failed", "broken")

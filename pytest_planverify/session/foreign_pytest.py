@@ -70,7 +70,9 @@ def run_foreign(
         except OSError as error:
             return _not_started(judged, launcher, args, error)
         # A missing, incomplete or invalid report is no witness.
-        with suppress(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, ET.ParseError):
+        with suppress(
+            OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, ET.ParseError
+        ):
             record, witness = read_report(file, attempt), attempt
             break
         if result.exit_code != _USAGE_ERROR:  # the usage error of an unknown option: no such plugin there
