@@ -50,12 +50,12 @@ class _Cancelled(Exception):
 class _Server(MCPServer[Any]):
     """The server of the SDK, which would ignore unknown arguments, and report others in many lines."""
 
-    async def call_tool(self, name: str, arguments: dict[str, Any], *context: Any) -> Any:
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         """Call a tool, unless its arguments do not fit."""
         tool = next((each for each in await self.list_tools() if each.name == name), None)
         if tool is not None and (fault := _fault(arguments, tool.input_schema)):
             return _tool_result(CommandResult(text=f"planverify: {name}: {fault}", status=2))
-        return await super().call_tool(name, arguments, *context)
+        return await super().call_tool(name, arguments, context)
 
 
 class PlanServer:

@@ -40,9 +40,10 @@ ABSENT = ("missing", "no_match")
 """Problems of artifacts that do not exist."""
 
 MISSING_TEST = ("missing_file", "missing_id")
+"""Problems of selections whose test does not exist."""
+
 _REFUSED = {"unknown_option": "does not know its option", "bad_value": "refuses its option"}
 """What pytest does with an option of the command, by the problem of the selector."""
-"""Problems of selections whose test does not exist."""
 
 # An ending begins with a letter, so that version numbers are no files.
 _PATH = r"`?(?P<path>[\w.@-]*(?:/[\w.@-]+)*\.[A-Za-z]\w{0,9})`?"

@@ -344,11 +344,12 @@ def dependency_missing(case: Case) -> Hit | None:
         remedy = f"install {package}, or write it if it belongs to the project."
     else:
         remedy = f"declare and install {package}."
-    by_tests = Owner.TEST if case.raised_in_changed else Owner.ENVIRONMENT
+    others = Owner.TEST if case.raised_in_changed else Owner.ENVIRONMENT
     frame = case.raised_at
     return Hit(
         suggestion=f"No module named {module}{_by(case)}: {remedy}",
-        owner=by_tests if case.in_test else Owner.PRODUCT,
+        # Without frames a command asked for it, no code of the project.
+        owner=others if case.in_test or not case.frames else Owner.PRODUCT,
         # The import is the place, whichever function changed.
         location=Location(path=frame.path, line=frame.line, function=frame.function) if frame else None,
     )
