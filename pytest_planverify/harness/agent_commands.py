@@ -74,7 +74,7 @@ def run_planverify(
     ``most`` limits the output in characters, ``seconds`` the time. ``watch`` is called repeatedly while the
     command runs; if it raises, the command is stopped.
     """
-    env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
+    env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
     # -P: a folder named planner in the project must not shadow ours.
     argv = [sys.executable, "-P", "-c", _START, *words]
     try:

@@ -85,6 +85,8 @@ def test_the_mcp_server_reports_failures_and_completion_only_when_green(shop: Ex
 
     assert green.structured_content == {"accepted": True, "exit_status": 0}
     assert "completed: 1 of 1 todo done" in text_of(completed)
+    # The verdicts were found in the same environment as those of a shell.
+    assert "from run" in planverify("verify", "plan.yaml", "--lf", cwd=shop.root).stdout
 
 
 def test_an_invalid_mcp_call_is_answered_with_one_line(shop: Example, tmp_path: Path) -> None:
