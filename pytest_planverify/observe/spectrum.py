@@ -2,8 +2,8 @@
 
 Only confirmations are recorded, and only tests that the parent selects. Python 3.12 and newer use
 ``sys.monitoring``, which reports each line once; older versions use a trace function that detaches from
-a function after enough calls. Nothing is recorded if another tracer is active: recording must never
-change a test's result.
+a function after enough calls. It takes the place of that of ``coverage`` for the phase. Nothing is recorded
+if another tracer is active: recording must never change a test's result.
 
 Set-up and call of a test are recorded, not its teardown. What runs after the failure, to render the
 compared values, is left out, as it executes ``__repr__`` and ``__eq__`` of the product.
@@ -234,9 +234,14 @@ class _Tracer(_Probe):
         self._left: dict[int, int] = {}
         """By function, the number of lines that are still to be followed."""
         self._hook = self._trace  # one bound method, to be compared by identity
+        self._before = sys.gettrace()
 
     def start(self) -> bool:
-        if sys.gettrace() is not None or sys.getprofile() is not None:
+        # The coverage of a confirmation is no result.
+        # A method has the name of its module itself, an object of coverage's extension by its type.
+        owner = getattr(self._before, "__module__", None) or type(self._before).__module__
+        is_free = self._before is None or owner.partition(".")[0] == "coverage"
+        if not is_free or sys.getprofile() is not None:
             return False
         sys.settrace(self._hook)
         return True
@@ -244,7 +249,7 @@ class _Tracer(_Probe):
     def stop(self) -> list[Ran]:
         if sys.gettrace() is not self._hook:
             return []  # the test has installed its own tracer, so lines may be missing
-        sys.settrace(None)
+        sys.settrace(self._before)
         return list(self._found.values())
 
     def _trace(self, frame: FrameType, _event: str, _arg: object) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import coverage
 import pytest
 from baseline_samples import commit_all
 from example_project import Example, Verified, todo
@@ -90,6 +91,25 @@ def test_tracer_set_by_a_test_is_kept(untraced: None):
     sys.settrace(ignore)
     assert probe.stop() == []
     assert sys.gettrace() is ignore
+
+
+@pytest.mark.skipif(not OLD_PYTHON, reason="later versions do not trace")
+@pytest.mark.parametrize("core", ["ctrace", "pytrace"])
+def test_tracer_of_coverage_is_replaced_while_a_test_is_recorded(
+    total: Callable[[list[int]], int], untraced: None, core: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COVERAGE_CORE", core)
+    measured = coverage.Coverage(data_file=None, config_file=False)
+    measured.start()
+    try:
+        tracer, probe = sys.gettrace(), module._Tracer(only_shop)
+        assert probe.start()
+        total([])
+        ran = probe.stop()
+        assert sys.gettrace() is tracer
+    finally:
+        measured.stop()
+    assert {each.code.co_name for each in ran} == {"total", "_empty"}
 
 
 @pytest.mark.parametrize(
@@ -187,6 +207,7 @@ def verified(tmp_path_factory: pytest.TempPathFactory) -> Verified:
     example.plan(
         todo("plain", "python -m pytest tests/test_shop.py"),
         todo("xdist", "python -m pytest tests/test_shop.py -n 1"),
+        todo("covered", "python -m pytest -p pytest_cov.plugin --cov=shop tests/test_shop.py"),
         todo("traced", "python -m pytest tests/test_traced.py"),
         todo("named", "python -m pytest checks.py"),
     )
@@ -196,7 +217,7 @@ def verified(tmp_path_factory: pytest.TempPathFactory) -> Verified:
     return example.verify("plan.yaml", *options, measured=False)  # coverage would already trace
 
 
-@pytest.mark.parametrize("todo_id", ["plain", "xdist"])
+@pytest.mark.parametrize("todo_id", ["plain", "xdist", "covered"])
 def test_change_in_a_private_function_is_located(todo_id: str, verified: Verified):
     assert "changed shop.py:12 (+1 -1) in _empty" in verified.output
     (failure,) = verified.outcomes[todo_id]["failures"]
