@@ -40,7 +40,7 @@ from planner.planfile.loader import shown_path
 from planner.policy.dependencies import waves
 from planner.policy.outcomes import failures_of
 from planner.store.plan_run import PlanRun
-from planner.store.run_log import action_text
+from planner.store.run_log import action_text, turn_is_alive
 from planner.text.display import counted, listed
 from planner.text.markdown import code
 
@@ -215,7 +215,10 @@ def readiness(run: PlanRun) -> Readiness:
     found = run.found
     remarks: list[str] = []
     command: str | None = None
-    if found.unfinished is not None:
+    if run.log is not None and (is_alive := turn_is_alive(run.log)) is not None:
+        ended = "a turn of planverify run was interrupted: run it again with --resume, or planverify undo"
+        remarks.append("planverify run is in a turn" if is_alive else ended)
+    elif found.unfinished is not None:
         state = found.unfinished.state
         end = "is still running" if state == "running" else f"was {state}"
         remarks.append(f"the newest run {end} after {counted(len(found.unfinished.checks), 'criterion')}")

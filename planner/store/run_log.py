@@ -388,6 +388,25 @@ def is_superseded(log: Path) -> bool:
     return log.with_name(f"{stem}.{int(number) + 1}.jsonl").exists()
 
 
+def turn_is_alive(log: Path) -> bool | None:
+    """Return whether the ``planverify run`` that writes a log is in a turn; ``None`` if no turn has begun.
+
+    ``False`` means that the process ended before the turn did, so that the files are half changed.
+    """
+    import psutil  # here, as most commands meet no unfinished turn
+
+    harness = log.parent.parent / "harness"
+    if not (harness / log.stem / "turn.json").exists():
+        return None
+    try:
+        pid, started, run = json.loads((harness / "driver.json").read_text("utf-8"))
+        process = psutil.Process(pid)
+        is_same = run == log.stem and process.create_time() == started
+        return is_same and process.status() != psutil.STATUS_ZOMBIE
+    except (OSError, ValueError, TypeError, RecursionError, psutil.Error):
+        return False
+
+
 def is_over(log: Path) -> bool:
     """Return whether a log's last action ends its run; ``False`` if that cannot be read.
 

@@ -348,12 +348,14 @@ def test_a_killed_run_resumes_from_its_log_and_discards_the_unfinished_turn(proj
         file.write_text("forged")
     mark = project / ".planverify/harness/shop/turn.json"
     turn = mark.read_text()
+    told = run_forked(project, "next", "plan.yaml").output
     mark.write_text("forged")
 
     refused = carry_out(project, code, "--resume")
     mark.write_text(turn)
     done = carry_out(project, code, "--resume")
 
+    assert "a turn of planverify run was interrupted: run it again with --resume" in told
     assert (refused.exit_code, "run planverify undo plan.yaml" in refused.output) == (4, True), str(refused)
     assert baseline.read_bytes() == recorded
     assert done.exit_code == 0, str(done)

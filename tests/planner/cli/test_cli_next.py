@@ -8,6 +8,7 @@ import subprocess
 import time
 from typing import Any
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -255,6 +256,24 @@ def test_an_interrupted_run_can_be_resumed(
     assert [each.startswith(f"the newest run {state}") for each in remarks] == [True] * bool(state)
     assert told.get("do") == do
     assert (do is None) or (f"  {do}\n" in shown)
+
+
+@pytest.mark.parametrize(
+    ("driver", "told"),
+    [
+        ([os.getpid(), psutil.Process().create_time(), "shop"], "planverify run is in a turn"),
+        ([os.getpid(), 1.0, "shop"], "a turn of planverify run was interrupted"),
+        ({"pid": 1}, "a turn of planverify run was interrupted"),
+    ],
+    ids=["alive", "other process", "damaged"],
+)
+def test_a_turn_of_an_unfinished_run_is_told(shop: Command, driver: object, told: str):
+    harness = shop.folder / ".planverify/harness"
+    (harness / "shop").mkdir(parents=True)
+    (harness / "shop/turn.json").write_text("{}")
+    (harness / "driver.json").write_text(json.dumps(driver))
+
+    assert f"! {told}" in shop("next", "plan.yaml").out
 
 
 def test_files_changed_since_the_run_are_listed_with_outdated_verdicts(
