@@ -77,6 +77,8 @@ def requirement_unmet(case: Case) -> str | None:
     seen = {top_level(word) for word in (*words, *_MODULE_WORDS.findall(error.message))}
     # A library that only calls the tests, such as hypothesis, explains no failure of changed code below it.
     frames = _inside_of_project(case.frames) if case.product_changed else case.frames
+    if case.is_error("BaseExceptionGroup"):  # raised by what collected the errors, such as hypothesis
+        frames = ()
     seen |= {top_level(frame.module or "") for frame in frames if frame.side is Side.THIRD_PARTY}
     is_unparsed = case.is_error("SyntaxError") and not case.is_changed(error.path or "")
     may_be_old = not case.raised_in_changed and not case.is_error("SyntaxError")

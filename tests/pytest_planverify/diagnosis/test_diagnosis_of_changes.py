@@ -296,6 +296,16 @@ def test_library_of_another_version_that_only_calls_the_tests_explains_no_failur
     assert (found.owner is Owner.ENVIRONMENT) is (is_below or not files)
 
 
+def test_library_that_groups_the_errors_of_its_calls_explains_none_of_them():
+    old = RequirementFact(name="client", asked="<6", installed="6.1", modules=("client",), file="tox.ini")
+    group = error("ExceptionGroup", "2 failures", TEST, LIBRARY, bases="BaseExceptionGroup Exception")
+    member = error("AssertionError", "assert 1 == 2", TEST)
+
+    found = diagnose(seen(group, exceptions_in_group=(member,), files=("shop/cart.py",), unmet=(old,)))
+
+    assert (found.category, found.owner) == (C.TEST_REGRESSION, Owner.PRODUCT)
+
+
 def test_tests_skipped_for_what_is_not_installed_are_an_environment_error():
     def skipped(*reasons: str) -> Evidence:
         return Evidence(kind=EvidenceKind.SELECTION, vacuous="all_skipped", skip_reasons=reasons)
