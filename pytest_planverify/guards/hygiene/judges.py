@@ -499,21 +499,31 @@ def _canned_answers(test: Function) -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     for node in ast.walk(test):
         match node:
-            case ast.Assign(targets=[ast.Attribute(attr="return_value", value=mock), *_], value=answer):
-                found.add((name_of(mock), ast.unparse(answer)))
+            case ast.Assign(targets=[ast.Attribute(attr=kind, value=mock), *_], value=given):
+                found |= {(name_of(mock), answer) for answer in _answers(kind, given)}
             case ast.Assign(targets=[target, *_], value=ast.Call() as call):  # name = Mock(return_value=…)
-                found |= {(name_of(target), answer) for answer in _return_values(call)}
+                found |= {(name_of(target), answer) for answer in _given_answers(call)}
             case ast.Call():
                 # patch("package.module.name", return_value=…), patch.object(module, "name", return_value=…)
                 names = [str(each.value) for each in node.args if isinstance(each, ast.Constant)]
-                found |= {(each.rpartition(".")[2], it) for each in names for it in _return_values(node)}
+                found |= {(each.rpartition(".")[2], it) for each in names for it in _given_answers(node)}
             case _:
                 pass
     return found
 
 
-def _return_values(call: ast.Call) -> list[str]:
-    return [ast.unparse(each.value) for each in call.keywords if each.arg == "return_value"]
+def _given_answers(call: ast.Call) -> list[str]:
+    return [answer for each in call.keywords for answer in _answers(each.arg, each.value)]
+
+
+def _answers(kind: str | None, given: ast.expr) -> list[str]:
+    """Return the answers that an argument or attribute of a mock gives; empty for others."""
+    if kind == "return_value":
+        return [ast.unparse(given)]
+    if kind != "side_effect":
+        return []
+    lasting = [given.body] if isinstance(given, ast.Lambda) else []
+    return list(map(ast.unparse, getattr(given, "elts", lasting)))
 
 
 def _asks_stand_in(check: ast.AST, canned: set[tuple[str, str]]) -> bool:
