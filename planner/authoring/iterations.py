@@ -63,7 +63,7 @@ MOST_TEXT = 300
 
 # A file, but neither inside of a URL nor an abbreviation that looks like one; or a folder in back quotes.
 _PATH = re.compile(
-    r"(?<![\w./:-])(?!e\.g\b|i\.e\b)"
+    r"(?<![\w./:+-])(?!e\.g\b|i\.e\b)"
     r"((?:\.{0,2}/)?(?:[\w.+-]+/)*[\w+-][\w.+-]*\.[A-Za-z][A-Za-z0-9]{0,4})(?![\w/])"
     r"|`((?:[\w.+-]+/)+)`"
 )

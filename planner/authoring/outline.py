@@ -37,7 +37,8 @@ _PIECE = re.compile(
 )
 _PHASE = re.compile(r"(?:phase|stage|milestone|step)\s+\w+\s*[:.–-]\s*(.+)", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(```+|~~~+)")
-_SPAN = re.compile(r"(`+)(.+?)\1")
+_SPAN = re.compile(r"(?<!`)(`++)(.+?)(?<!`)\1(?!`)")
+_LINK = re.compile(r"\[([^\[\]]*)\]\((?:[^()]|\([^()]*\))*\)")
 _TAB = 4
 _BELOW_HEADINGS = 10
 """The depth of an item without indent, to which its indent is added; headings have 1 to 6."""
@@ -173,7 +174,7 @@ def read_goal(goal: str) -> Piece:
 
 def _piece(found: re.Match[str], line: int) -> Piece:
     """Return the piece of a heading or item: commands are moved out of its title."""
-    words = re.sub(r"\s*#+$", "", found["words"]) if found["level"] else found["words"]
+    words = found["words"].rstrip("#").rstrip() if found["level"] else found["words"]
     phase = _PHASE.fullmatch(words)
     text = title = one_line(phase[1] if phase else words, limit=LONGEST_GOAL)
     piece = Piece(title="", line=line, is_phase=phase is not None or found["level"] is not None)
@@ -190,10 +191,10 @@ def _piece(found: re.Match[str], line: int) -> Piece:
 
 def _plain_title(text: str) -> str:
     """Return a title without Markdown emphasis and links, and without the rest of a removed command."""
-    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = _LINK.sub(r"\1", text)
     # Where a command was removed, empty parentheses or punctuation at the end may remain.
     text = re.sub(r"[*_]{2,3}(?=\S)|(?<=\S)[*_]{2,3}|`|\s*\(\s*\)", "", text)
-    return re.sub(r"[\s:;,\u2013\u2014-]+$", "", " ".join(text.split()))
+    return " ".join(text.split()).rstrip(" :;,\u2013\u2014-")
 
 
 def _add_commands(piece: Piece, texts: list[str]) -> bool:

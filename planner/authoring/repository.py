@@ -46,7 +46,7 @@ _NOT_TESTS = frozenset(
 _TEST_FILES = ("test_*.py", "*_test.py")
 _ROOT_TEST_FILES = ("test.py", "tests.py")
 _DEFINES_TESTS = re.compile(
-    r"^\s*(?:async\s+)?def test|^class \w*Test|^\s*class \w+\(.*TestCase", re.MULTILINE
+    r"^[ \t]*(?:(?:async[ \t]+)?def test|class \w+\(.*TestCase)|^class \w*Test", re.MULTILINE
 )
 
 _TABLE = load_table("repository", "planner.authoring")
@@ -105,7 +105,7 @@ class RepositoryFacts:
 def read_repository(folder: Path) -> RepositoryFacts:
     """Read the tests, checks and sources of the repository in ``folder``; skip what cannot be read."""
     pyproject: dict[str, Any] = {}
-    with suppress(tomllib.TOMLDecodeError, RecursionError):
+    with suppress(ValueError, RecursionError):  # also for a number of thousands of digits
         pyproject = tomllib.loads(_text(folder / "pyproject.toml"))
     every = tuple(walk(folder))
     files = _test_files(folder, every)
@@ -294,7 +294,9 @@ def _of_nox(text: str) -> Iterator[str]:
 def _of_pre_commit(text: str) -> Iterator[str]:
     """Yield the command that the table has for each hook; an empty text for an unknown one."""
     hooks = (hook for repo in _items(_get(_yaml(text), "repos")) for hook in _items(_get(repo, "hooks")))
-    return (_TABLE["checks"].get(str(_get(hook, "id")), "") for hook in hooks)
+    names = (_get(hook, "id") for hook in hooks)
+    # As text, lists that consist of aliases could grow without bound.
+    return (_TABLE["checks"].get(name, "") for name in names if isinstance(name, str))
 
 
 def _of_workflow(text: str) -> Iterator[str]:
@@ -332,8 +334,8 @@ def _text(path: Path) -> str:
 def _yaml(text: str) -> Any:
     try:
         return yaml.load(text, Loader=yaml.CSafeLoader)
-    # The last two are raised for values that do not fit their tags, as in !!int "".
-    except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError):
+    # The last three are raised for values that do not fit their tags, as in !!int "".
+    except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError, ArithmeticError):
         return None
 
 

@@ -167,7 +167,8 @@ def pytest_settings(name: str, text: str) -> Section | None:
     header = "tool:pytest" if name == "setup.cfg" else "pytest"
     try:
         parser.read_string(text)
-    except configparser.Error as error:
+    # AttributeError: before Python 3.13, for a line that continues a key without value.
+    except (configparser.Error, AttributeError) as error:
         raise ValueError(error) from None
     if parser.has_section(header):
         return dict(parser.items(header))

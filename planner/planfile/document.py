@@ -59,7 +59,7 @@ _YAML_REMEDIES = {
     "undefined alias": "write &name before *name",
     "another document": "keep one plan in one file",
 }
-_CHECK_BOX = re.compile(r"^\s*[-*+] \[[ xX]\] ", re.MULTILINE)
+_CHECK_BOX = re.compile(r"^ *[-*+] \[[ xX]\] ", re.MULTILINE)
 _YAML_REMEDY = "indent the lines of a list or mapping equally, and put unusual text in quotes"
 
 _TOO_DEEP = (

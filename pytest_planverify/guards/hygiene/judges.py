@@ -857,8 +857,8 @@ def _parsed(path: str, content: bytes) -> Any:
             if path.endswith((".yaml", ".yml")):
                 value = yaml.safe_load(text)
                 return content if _is_huge(value) else value
-    # PyYAML raises LookupError and AttributeError for values that do not fit their tags, as in !!int "".
-    except (ValueError, RecursionError, yaml.YAMLError, LookupError, AttributeError):
+    # PyYAML raises the last three for values that do not fit their tags, as in !!int "".
+    except (ValueError, RecursionError, yaml.YAMLError, LookupError, AttributeError, ArithmeticError):
         return content
     return text.replace("\r\n", "\n").rstrip("\n").split("\n")
 

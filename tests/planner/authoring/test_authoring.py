@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import textwrap
+import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -164,12 +166,31 @@ def test_each_tool_that_the_repository_runs_becomes_one_check(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "text", ["def (", f"x = {'-' * 200_000}1\n", 'repos: !!int ""'], ids=["invalid", "deep", "tag"]
+    "text",
+    ["def (", f"x = {'-' * 200_000}1\n", 'repos: !!int ""', f"x: 1{':00' * 300}.5", f"x = {'1' * 5_000}"],
+    ids=["invalid", "deep", "tag", "sexagesimal", "digits"],
 )
 def test_files_that_cannot_be_parsed_have_no_checks(tmp_path: Path, text: str) -> None:
-    written(tmp_path, {"noxfile.py": text, ".pre-commit-config.yaml": text})
+    written(tmp_path, dict.fromkeys(("noxfile.py", ".pre-commit-config.yaml", "pyproject.toml"), text))
 
     assert read_repository(tmp_path).checks == ()
+
+
+def test_a_hostile_repository_is_read_in_bounded_time(tmp_path: Path) -> None:
+    lists = [f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]" for before, name in pairwise("abcdefgh")]
+    hooks = ["a: &a [x]", *lists, "repos: [{hooks: [{id: *h}]}]"]
+    written(tmp_path, {"test_x.py": "\n" * 20_000, ".pre-commit-config.yaml": "\n".join(hooks)})
+
+    started = time.process_time()
+    assert read_repository(tmp_path).checks == ()
+    assert time.process_time() - started < 0.5
+
+
+@pytest.mark.parametrize("text", ["# #{}#x", "- `{}`x", "- [{}", "- -{}-x"])
+def test_a_hostile_page_is_read_in_linear_time(text: str) -> None:
+    started = time.process_time()
+    read_outline(text.format(text[2] * 40_000))
+    assert time.process_time() - started < 0.5
 
 
 @pytest.mark.usefixtures("tools")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,12 @@ def targets(plan: IterationPlan) -> list[tuple[str, tuple[str, ...]]]:
 def test_a_report_without_gaps_gives_no_plan() -> None:
     for report in (GapReport(), GapReport(gaps=(roadmap(),), most_critical=None)):
         assert Planner(Files()).plan(report, [], ProjectState()) is None
+
+
+def test_paths_are_found_in_hostile_evidence_in_linear_time() -> None:
+    started = time.process_time()
+    planned(Gap(category="quality", description="ruff is red", evidence=("+" * 40_000,)))
+    assert time.process_time() - started < 0.5
 
 
 def test_a_quality_gap_targets_the_files_of_its_evidence() -> None:

@@ -96,6 +96,8 @@ def test_a_broken_ini_file_has_no_settings(tmp_path: Path) -> None:
     (tmp_path / "tox.ini").write_text("no section\n")
 
     assert project_root(tmp_path).ini == tmp_path / "pyproject.toml"
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts\n  -q\n")
+    assert project_root(tmp_path).settings == {}
 
 
 def command(root: Path, todo: Todo, *others: Todo) -> str:

@@ -86,6 +86,12 @@ def test_an_unreadable_plan_file_is_reported(tmp_path: Path) -> None:
     assert "cannot be read" in fault_of(path)
 
 
+def test_an_error_behind_blank_lines_is_reported_in_linear_time(tmp_path: Path) -> None:
+    start = time.process_time()
+    assert "invalid YAML" in fault_of_bytes(tmp_path, b"\n" * 40_000 + b"]", "plan.yaml")
+    assert time.process_time() - start < 1
+
+
 @pytest.mark.parametrize("name", ["plan.yaml", "plan.json"])
 @pytest.mark.parametrize("unit", [b"[\n", b'{"a":'])
 def test_a_megabyte_of_nesting_is_refused_quickly(tmp_path: Path, name: str, unit: bytes) -> None:

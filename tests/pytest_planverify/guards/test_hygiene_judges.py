@@ -381,7 +381,7 @@ def test_data_that_aliases_expand_without_bound_is_compared_as_text() -> None:
     assert signs({path: text + "# end\n"}, tree=tree, grants=OPEN) == {"data-changed"}
 
 
-@pytest.mark.parametrize("value", ["!!bool maybe", '!!int ""', "!!timestamp soon"])
+@pytest.mark.parametrize("value", ["!!bool maybe", '!!int ""', "!!timestamp soon", f"1{':00' * 300}.5"])
 def test_data_whose_values_do_not_fit_their_tags_is_compared(value: str) -> None:
     path = "tests/data/words.yaml"
     tree = {**TREE, path: f"count: {value}"}
