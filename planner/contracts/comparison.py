@@ -104,11 +104,14 @@ def _bad_schemas(contract: Contract) -> Iterator[tuple[int, str]]:
     from jsonschema.validators import Draft202012Validator, validator_for
 
     for number, schema in enumerate(contract.schemas):
-        chosen: Any = validator_for(schema, default=Draft202012Validator)
         try:
+            chosen: Any = validator_for(schema, default=Draft202012Validator)
             chosen.check_schema(schema)
         except SchemaError as error:
             yield number, f"{error.json_path}: {error.message}"
+        # For a $schema that is no URL, and a pattern that repeats more often than re can count.
+        except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            yield number, str(error)
 
 
 def compare_contract(contract: Contract, root: Path) -> tuple[ContractDifference, ...]:

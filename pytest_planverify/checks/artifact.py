@@ -293,11 +293,14 @@ def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
     # true and false are schemas, too: they accept everything or nothing.
     if type(schema) not in (dict, bool):
         raise bad("it is not an object")
-    chosen: Any = validator_for(schema, default=Draft202012Validator)
     try:
+        chosen: Any = validator_for(schema, default=Draft202012Validator)
         chosen.check_schema(schema)
     except SchemaError as error:
         raise bad(f"{error.json_path}: {error.message}") from error
+    # For a $schema that is no URL, and a pattern that repeats more often than re can count.
+    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise bad(str(error)) from error
     # With its default registry, jsonschema would fetch the schemas that this one refers to.
     validator: Any = chosen(schema, registry=EMPTY_REGISTRY)
 
@@ -312,6 +315,8 @@ def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
             raise bad(f"it refers to {unresolvable.ref}, which is not fetched") from unresolvable
         except re.error as error:
             raise bad(f"it has a pattern that is not a regular expression: {error}") from error
+        except (ValueError, ArithmeticError) as error:  # such as numbers beyond those of floats
+            raise _Fault("schema", path, expected=named, actual=f"it cannot be checked: {error}") from error
         if errors:
             nearest = min(errors, key=lambda each: len(each.absolute_path))
             actual = f"{nearest.json_path}: {clean(nearest.message, limit=300)}"

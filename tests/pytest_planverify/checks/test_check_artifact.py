@@ -165,6 +165,9 @@ def test_deeply_recursive_schema_does_not_crash(root: Path) -> None:
         ('{"$ref": "other.json"}', "not fetched"),
         ('{"properties": {"rows": {"$ref": "#/$defs/none"}}}', "not fetched"),
         ('{"patternProperties": {"(": {}}}', "pattern"),
+        ('{"$schema": "//["}', "Invalid"),
+        ('{"$schema": [1]}', "unhashable"),
+        ('{"pattern": "a{99999999999}"}', "the repetition number"),
     ],
 )
 def test_unusable_schema_fails(root: Path, schema: str, said: str) -> None:
@@ -172,6 +175,12 @@ def test_unusable_schema_fails(root: Path, schema: str, said: str) -> None:
     result = check(root, "out/a.json", schema="bad.json")
     assert problem(root, "out/a.json", schema="bad.json") == "bad_schema"
     assert said in (result.reason or "")
+
+
+def test_number_beyond_those_of_floats_does_not_satisfy_a_schema(root: Path) -> None:
+    (root / "s.json").write_text('{"multipleOf": 0.1}')
+    (root / "long.json").write_text("1" * 400)
+    assert problem(root, "long.json", schema="s.json") == "schema"
 
 
 def test_pattern_that_backtracks_without_end_fails_in_time(
