@@ -160,6 +160,6 @@ def time_of(text: str, default: datetime) -> datetime:
     """Parse an ISO time, in UTC if it names no zone; return ``default`` if it is invalid."""
     try:
         at = datetime.fromisoformat(text)
-    except ValueError:
+        return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):  # near the first or last year, it may have no date in UTC
         return default
-    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)

@@ -1,11 +1,16 @@
 """Base classes of the models, which are frozen and refuse unknown keys; and qualified names of todos."""
 
-from typing import NewType
+from datetime import UTC, datetime
+from typing import Annotated, NewType
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 Signature = NewType("Signature", str)
 """Twelve hexadecimal digits that identify a root cause."""
+
+_FIRST, _LAST = (at.replace(tzinfo=UTC) for at in (datetime.min, datetime.max))
+Moment = Annotated[AwareDatetime, Field(ge=_FIRST, le=_LAST)]
+"""A time that has a date in UTC: with an offset, one near the first or last year could have none."""
 
 
 class Value(BaseModel):

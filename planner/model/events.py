@@ -5,13 +5,12 @@ of files (a plan, the context of a failure) are part of the event, so that a rep
 events.
 """
 
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AliasChoices, AwareDatetime, Field
+from pydantic import AliasChoices, Field
 
-from planner.model.base import ReadValue
+from planner.model.base import Moment, ReadValue
 from planner.model.edits import Edit
 from planner.model.outcome import FailureContext, Outcome
 from planner.model.past import PastRecords
@@ -24,12 +23,8 @@ Name = Annotated[str, Field(min_length=1, max_length=2_000)]
 Amount = Annotated[int, Field(ge=0, le=10**15)]
 
 
-FIRST, LAST = (at.replace(tzinfo=UTC) for at in (datetime.min, datetime.max))
-"""Limits of times: with an offset, a time near the first or last year could have no date in UTC."""
-
-
 class _Event(ReadValue):
-    at: Annotated[AwareDatetime, Field(ge=FIRST, le=LAST)]
+    at: Moment
     """Time of the event, RFC 3339 with an offset. Time never goes back: an earlier time counts as the
     latest reported one."""
 

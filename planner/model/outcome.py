@@ -265,7 +265,7 @@ class RunInfo(ReadValue):
     """RFC 3339, UTC."""
     finished_at: str
     duration_ms: int
-    exit_status: int
+    exit_status: Annotated[int, Field(ge=-(2**31), lt=2**32)]
     scope: Literal["claimed", "ready", "all"]
     python: str
     pytest: str

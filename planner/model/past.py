@@ -2,16 +2,16 @@
 
 from typing import Annotated
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
-from planner.model.base import ReadValue
+from planner.model.base import Moment, ReadValue
 from planner.model.taxonomy import Category, Owner, Role
 
 
 class PastRepair(ReadValue):
     """One past repair: a turn or a branch by one role, for one failure."""
 
-    at: AwareDatetime
+    at: Moment
     fingerprint: str
     """Fingerprint of the repository."""
     task_kind: str
@@ -30,7 +30,7 @@ class PastRepair(ReadValue):
 class PastTodo(ReadValue):
     """The result of one past todo."""
 
-    at: AwareDatetime
+    at: Moment
     fingerprint: str
     task_kind: str
     text: str = ""
@@ -45,7 +45,7 @@ class PastTodo(ReadValue):
 class Correction(ReadValue):
     """A person's correction of the role, category or owner of a failure."""
 
-    at: AwareDatetime
+    at: Moment
     fingerprint: str
     signature: str
     category: Category

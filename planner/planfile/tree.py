@@ -197,7 +197,7 @@ class PlanTree:
         """Load the sub-plan of a parent. Raises :class:`SubPlanNotFound`, for cycles and limits, too."""
         if parent.sub_plan is not None:
             path = self.loaded.root / parent.sub_plan
-            if not path.exists():
+            if not os.path.exists(path):  # also for a name that is too long
                 where = f"'{parent.sub_plan}' below {self.loaded.root}"
                 raise SubPlanNotFound(f"the file {where} does not exist; write it, or correct the path")
         else:

@@ -154,7 +154,7 @@ def undo_plan(path: Path, *, force: bool = False) -> tuple[list[Path], int]:
         # With the root of the file system as boundary: the plan may have been revised from elsewhere.
         roots.insert(0, load_plan(real, boundary=real.parents[-1]).root)
     for root in dict.fromkeys(roots):
-        for version in sorted((root / PLANS).glob("*/versions/[0-9]*.json"), key=_rank, reverse=True):
+        for version in sorted((root / PLANS).glob("*/versions/[0-9]*.json"), key=_number, reverse=True):
             top, files = _read_version(version, root)
             if real not in (top, *files):
                 continue
@@ -178,9 +178,9 @@ def undo_plan(path: Path, *, force: bool = False) -> tuple[list[Path], int]:
     raise file_error(path, f"there is no previous version; {remedy}")
 
 
-def _rank(version: Path) -> tuple[int, str]:
-    """Return a key that sorts versions by number, also those with more digits than usual."""
-    return len(version.stem), version.stem
+def _number(version: Path) -> int:
+    """Return the number of a version; 0 for a file of another name, which code under test may make."""
+    return int(version.stem) if version.stem.isdecimal() else 0
 
 
 def _write(tree: PlanTree, texts: Sequence[Rewritten]) -> None:
@@ -198,9 +198,9 @@ def _write(tree: PlanTree, texts: Sequence[Rewritten]) -> None:
     ]
     if files:
         folder = PlanFolder(tree.loaded.root, tree.loaded.plan.todo_list_id).versions
-        kept = sorted(folder.glob("[0-9]*.json"), key=_rank)
+        kept = sorted(folder.glob("[0-9]*.json"), key=_number)
         # Not the count, which stays the same once old versions are removed.
-        number = int(kept[-1].stem) + 1 if kept else 1
+        number = _number(kept[-1]) + 1 if kept else 1
         # Stored before the files are written, so that an interruption cannot lose contents.
         try:
             make_home(tree.loaded.root)

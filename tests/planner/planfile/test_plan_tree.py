@@ -200,7 +200,8 @@ def test_a_parent_without_a_sub_plan_is_refused_with_its_position(tmp_path: Path
 
 
 def test_a_missing_sub_plan_is_a_fault_of_the_plan_that_names_it(tmp_path: Path):
-    path = write(tmp_path / "plan.yaml", parent("p", "phases/none.yaml"), parent("q", "folder"))
+    parents = parent("p", "phases/none.yaml"), parent("q", "folder"), parent("r", "x" * 300)
+    path = write(tmp_path / "plan.yaml", *parents)
     (tmp_path / "folder").mkdir()
     tree = load_tree(path)
 
@@ -212,6 +213,8 @@ def test_a_missing_sub_plan_is_a_fault_of_the_plan_that_names_it(tmp_path: Path)
     assert "items[0].sub_plan: the file 'phases/none.yaml' below" in fault
     with pytest.raises(PlanFileError, match="this is a directory"):
         tree.child("q")
+    with pytest.raises(PlanFileError, match="does not exist"):
+        tree.child("r")
 
 
 def test_the_faults_of_all_files_are_reported_together_with_their_positions(tmp_path: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import pwd
 import random
@@ -193,6 +194,18 @@ def test_special_files_in_the_runs_folder_do_not_block_the_index(project: Projec
         assert [each["run_id"] for each in index.verifications()] == ["v-1"]
     (remark,) = index.remarks
     assert "text/outcomes.json: the outcome file cannot be used" in remark
+
+
+def test_outcomes_with_values_beyond_their_limits_do_not_break_the_index(project: Project) -> None:
+    for name, value in (("started_at", "0001-01-01T00:00:00+14:00"), ("exit_status", 10**30)):
+        path = verified(project.root, name)
+        document = json.loads(path.read_text())
+        document["run"][name] = value
+        path.write_text(json.dumps(document))
+
+    with open_index(project.root) as index:
+        assert [each["run_id"] for each in index.verifications()] == ["started_at"]
+    assert "run.exit_status does not fit" in index.remarks[0]
 
 
 def test_concurrent_readers_get_equal_rows(project: Project) -> None:

@@ -130,7 +130,11 @@ def test_unreadable_correction_log_is_a_note(damage: str, home: Path, opinions: 
     assert ask(FAILURE).rule != "learned"
 
 
-@pytest.mark.parametrize("field", ['"role":"king"', '"at":"x"'])
+@pytest.mark.parametrize(
+    "field",
+    ['"role":"king"', '"at":"x"', "no JSON", f'"a":{"[" * 9_000}{"]" * 9_000}'],
+    ids=["role", "time", "text", "deep"],
+)
 def test_unknown_correction_entries_are_ignored(field: str, home: Path, opinions: Opinions) -> None:
     correct(home)
     with closing(CorrectionLog.append_to(home / FILE)) as log, log.hold():
