@@ -19,7 +19,6 @@ from planner.cli.app import command
 from planner.cli.arguments import LogOption, nearest, option, plan_or_usual
 from planner.cli.exits import UsageMistake, program, say
 from planner.cli.next import known_todo, words_of
-from planner.cli.screen import Screen
 from planner.model.actions import QuestionKind
 from planner.model.answers import Answer
 from planner.model.events import ApprovalGiven, BranchChanges, Decision, QuestionAnswered
@@ -292,5 +291,5 @@ def _close(run: PlanRun, plan: Path, lines: Sequence[str]) -> None:
     """Save the log; print what was recorded, and the command that continues."""
     run.save()
     for line in lines:
-        say(Screen().one_line(line))
+        say(line)
     say(f"next: {program()} next {words_of(run, plan)}")

@@ -12,7 +12,7 @@ import re
 import sys
 from contextlib import suppress
 from enum import IntEnum
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from planner.planfile.file_writer import drop_output, open_closed_streams
 
@@ -71,14 +71,25 @@ class UsageMistake(Exception):
 def ends(command: Callable[Given, int | None]) -> Callable[Given, None]:
     """Wrap a command for Typer: it runs under :func:`guarded`, and its result becomes the exit status.
 
-    A command without a result has succeeded.
+    A command without a result has succeeded. In texts, which unlike paths are written to files, bytes that
+    cannot be decoded are replaced.
     """
 
     @functools.wraps(command)
     def run(*args: Given.args, **kwargs: Given.kwargs) -> None:
-        guarded(lambda: sys.exit(command(*args, **kwargs) or Status.OK))
+        texts: Any = {name: _as_text(value) for name, value in kwargs.items()}
+        guarded(lambda: sys.exit(command(*args, **texts) or Status.OK))
 
     return run
+
+
+def _as_text(value: Any) -> Any:
+    """Return a text, or a list of texts, without surrogates; any other argument unchanged."""
+    from planner.text.sanitizing import without_surrogates
+
+    if isinstance(value, list):
+        return [_as_text(each) for each in cast("list[Any]", value)]
+    return without_surrogates(value) if type(value) is str else value
 
 
 def guarded(run: Callable[[], object]) -> None:
@@ -152,10 +163,11 @@ def _status_of(error: Exception) -> int:
 
 
 def say(text: str = "") -> None:
-    """Write one line to standard output; characters that its encoding lacks are written as escapes."""
+    """Write one line, sanitized, to standard output; escape characters that its encoding lacks."""
     from planner.cli.screen import write
+    from planner.text.sanitizing import clean
 
-    write(f"{text}\n")
+    write(clean(text).replace("\n", " ") + "\n")
 
 
 def complain(text: str, *, many: bool = False) -> None:

@@ -15,7 +15,7 @@ import typer
 
 from planner.cli.app import DefaultGroup, command_app
 from planner.cli.arguments import JsonOption, PlanArgument, nearest, option, plan_or_usual, usual_plan
-from planner.cli.exits import Status, UsageMistake, complain
+from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.cli.screen import Screen, duration, print_json
 from planner.errors import PlannerError
 from planner.model.past import Correction
@@ -26,6 +26,7 @@ from planner.planfile.project_facts import repository_fingerprint
 from planner.store.corrections import append_correction
 from planner.store.index import Index, mean_resolution, open_index
 from planner.text.display import counted, listed, moment
+from planner.text.sanitizing import without_surrogates
 
 if TYPE_CHECKING:
     from planner.planfile.loader import LoadedPlan
@@ -164,7 +165,7 @@ def correct(
     append_correction(root, correction)
     was = f"{f' {category}' if category else ''}{f' of the {owner}' if owner else ''}"
     really = f" and was{was}" if was else ""
-    typer.echo(f"remembered: {correction.signature} ({diagnosed}) is for the {correction.role}{really}")
+    say(f"remembered: {correction.signature} ({diagnosed}) is for the {correction.role}{really}")
 
 
 def _show_run(screen: Screen, run: Found) -> None:
@@ -201,7 +202,8 @@ def _project_of(plan: Path | None) -> tuple[Path, str, str]:
     """
     # The file of an earlier plan may be gone, while its runs are still known by its id.
     if plan is not None and not plan.exists() and not plan.name.endswith(PLAN_ENDINGS):
-        return project_root(), str(plan), str(plan)
+        plan_id = without_surrogates(str(plan))
+        return project_root(), plan_id, plan_id
     path = plan_or_usual(plan)
     loaded = load_plan(path)
     return loaded.root, loaded.plan.todo_list_id, f"{loaded.plan.todo_list_id} ({path})"

@@ -38,7 +38,7 @@ from planner.cli.screen import Screen, print_json
 from planner.planfile.file_writer import STANDARD_OUTPUT, write_file
 from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.left_files import remember_written
-from planner.planfile.project_files import RootedFiles, walk
+from planner.planfile.project_files import RootedFiles, unusual_fault, walk
 from planner.planfile.tree import load_flat
 from planner.text.sanitizing import one_line
 
@@ -132,7 +132,9 @@ def iterate(
         complain(f"{last.iteration_id} ended: {outcome.value}{f' ({note})' if note else ''}")
     # After the end of the last iteration was recorded: gaps that failed several times come later.
     report = _collect_gaps() if gaps is None else read_gap_report(gaps)
-    found = Planner(ProjectFolder(root)).plan(report, log, ProjectState(files=tuple(walk(root))))
+    # A plan cannot name other files, such as those with control characters.
+    state = ProjectState(files=tuple(each for each in walk(root) if unusual_fault(each, "") is None))
+    found = Planner(ProjectFolder(root)).plan(report, log, state)
     if found is None:
         gap = report.most_critical
         only_protected = "would change only protected files; do it yourself, or remove it from the list"
@@ -156,7 +158,6 @@ def iterate(
     if as_json:
         print_json(found.model_dump(mode="json"))
         return Status.OK
-    # A report of another program may have control sequences, or lines that look like those below.
     description = one_line(found.gap.description, limit=MOST_TEXT)
     say(f"{found.iteration_id}: {description} (risk {found.estimated_risk})")
     for action in found.actions:

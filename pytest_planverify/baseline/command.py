@@ -15,7 +15,6 @@ from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.model.plan import TodoStatus
 from planner.planfile.tree import load_flat
 from planner.text.display import listed
-from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -101,9 +100,9 @@ def show(plan: PlanArgument = None) -> int:
     _show(kept.document)
     for each in kept.document.accepted:
         files = _listed(each.files)
-        say(f"  accepted  {clean(each.todo_id)}: {files}: {clean(each.reason)} ({each.at})")
+        say(f"  accepted  {each.todo_id}: {files}: {each.reason} ({each.at})")
     for each in kept.document.remade:
-        say(f"  recorded again {each.at}: {clean(each.reason)}")
+        say(f"  recorded again {each.at}: {each.reason}")
     for doubt in kept.doubts:
         complain(doubt)
     return Status.UNREADABLE if kept.doubts else Status.OK
@@ -118,7 +117,7 @@ def _show(document: Baseline) -> None:
     place = "no git revision" if document.revision is None else f"revision {document.revision[:12]}"
     if document.dirty:
         place += " with uncommitted changes"
-    say(f"baseline of {clean(document.plan)} at {place}, {document.made_at}")
+    say(f"baseline of {document.plan} at {place}, {document.made_at}")
     counts = ", ".join(f"{count} {name}" for name, count in sorted(outcomes.items())) or "none was run"
     say(f"  tests     {counts}")
     for word, names in (("red", red), ("flaky", flaky)):
@@ -134,7 +133,7 @@ def _show(document: Baseline) -> None:
 
 def _listed(names: Iterable[str]) -> str:
     # Names come from the project, so control characters are removed before they reach a terminal.
-    return listed(map(clean, names), _MOST_NAMED)
+    return listed(names, _MOST_NAMED)
 
 
 @app.command(
@@ -181,9 +180,9 @@ def accept(
         )
         return Status.FOUND
     for path in named - accepted.files.keys():
-        complain(f"not accepted: {clean(path)} does not differ from the baseline, or is accepted already")
+        complain(f"not accepted: {path} does not differ from the baseline, or is accepted already")
     for path, digest in accepted.files.items():
-        say(f"accepted for {clean(todo)}: {clean(path)} {'(gone)' if digest is None else digest[:12]}")
+        say(f"accepted for {todo}: {path} {'(gone)' if digest is None else digest[:12]}")
     if unkept is not None:
         complain(f"git keeps no copy of the baseline, so a change of it will not be detected: {unkept}")
     return Status.OK

@@ -133,6 +133,17 @@ def test_the_gap_of_a_report_is_shown_in_one_line_without_control_sequences(proj
     assert ": Faster wrote other.yaml (risk low)\n" in done.out
 
 
+def test_files_that_no_plan_can_name_are_not_targets(project: Path) -> None:
+    (project / "shop/\x1b[31m\n.py").touch()
+    report = {"gaps": [{"category": "roadmap", "description": "module shop"}]}
+    (project / "gaps.json").write_text(json.dumps(report))
+
+    done = planner("iterate", "--gaps", "gaps.json", "-o", "next.yaml", cwd=project)
+
+    assert "  modify shop/__init__.py, shop/cart.py\n" in done.out
+    assert planner("validate", "next.yaml", cwd=project).status == 0
+
+
 def test_an_iteration_replaces_the_plan_of_an_earlier_one_but_no_other_file(project: Path) -> None:
     before = (project / "ROADMAP.md").read_text()
     refused = planner("iterate", "-o", "ROADMAP.md", cwd=project)

@@ -126,6 +126,13 @@ def test_a_manual_criterion_is_answered_for_the_next_run(
     assert (now["action"], now["rule"]) == ("verify", "answered-is-verified-again")
 
 
+def test_bytes_of_an_answer_that_cannot_be_decoded_are_replaced(manual: Command):
+    ran = manual("answer", "chart", "too dark\udcff", "--by", "\udcff")
+
+    assert (ran.status, [each["note"] for each in answers(manual)]) == (0, ["too dark\ufffd"])
+    assert manual("history", "shop\udcff").status == 0
+
+
 def test_the_last_answer_counts(manual: Command):
     for said in ("no", "yes"):
         manual("answer", "chart", said)

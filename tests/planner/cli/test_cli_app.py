@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from planner_command import Command
 
 from planner.cli import exits
-from planner.cli.exits import INTERRUPTED, TRACEBACK, Status, UsageMistake, guarded
+from planner.cli.exits import INTERRUPTED, TRACEBACK, Status, UsageMistake, guarded, say
 from planner.cli.plan_file import SCHEMAS
 from planner.errors import PlanFileError
 from planner.planfile import schemas
@@ -125,6 +125,11 @@ def test_a_full_traceback_is_shown_on_request(
 
     with pytest.raises(ZeroDivisionError):
         guarded(lambda: 1 / 0)
+
+
+def test_a_line_of_output_has_no_control_sequences(capsys: pytest.CaptureFixture[str]) -> None:
+    say("wrote \x1b[31ma\nb")
+    assert capsys.readouterr().out == "wrote a b\n"
 
 
 def test_a_closed_standard_error_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
