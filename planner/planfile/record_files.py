@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from planner.errors import BaselineError, FileWriteError, OutcomeFileError
 from planner.model.outcome import Outcome, OutcomeDocument
 from planner.planfile.file_writer import replace_file, write_file
+from planner.planfile.locks import locked_folder
 from planner.planfile.plan_folder import HOME, make_home
 from planner.planfile.project_files import read_regular
 from planner.text.sanitizing import one_line, without_surrogates
@@ -37,6 +38,7 @@ _OF_ONE = frozenset(("todo_id", "step_id"))
 """Top-level keys of a file with a single outcome."""
 
 _MAX_LINE = 400
+_WAIT_SECONDS = 30
 
 
 class _Kind(NamedTuple):
@@ -131,15 +133,18 @@ def add_answers(root: Path, added: Sequence[Answer]) -> None:
     from planner.model.answers import Answers
 
     path = root / HOME / ANSWERS
+    replaced = {(each.plan, each.todo_id, each.check_id) for each in added}
     try:
-        make_home(root)
+        with locked_folder(make_home(root), _WAIT_SECONDS):
+            old = load_answers(root)
+            kept = [each for each in old if (each.plan, each.todo_id, each.check_id) not in replaced]
+            document = Answers(answers=(*kept, *added))
+            # Code under test may have put a link there, whose target must not be written.
+            replace_file(path, document.model_dump_json(indent=2, exclude_none=True) + "\n")
+    except TimeoutError:
+        raise _ANSWERS.fault(path, f"its folder has been locked for {_WAIT_SECONDS} s; repeat") from None
     except OSError as error:
         raise _ANSWERS.fault(path, f"{error.strerror}; make its folder writable") from None
-    replaced = {(each.plan, each.todo_id, each.check_id) for each in added}
-    kept = [each for each in load_answers(root) if (each.plan, each.todo_id, each.check_id) not in replaced]
-    document = Answers(answers=(*kept, *added))
-    # Code under test may have put a link there, whose target must not be written.
-    replace_file(path, document.model_dump_json(indent=2, exclude_none=True) + "\n")
 
 
 def _read(path: Path, kind: _Kind) -> bytes:

@@ -156,7 +156,7 @@ class Index:
             return cls(path, _sqlite_engine(Path(path)), is_shared=True)
         # It may contain a password, and SQLAlchemy can hide only that of a URL it understands.
         name, engine = re.sub("//[^@]*@", "//…@", url_or_path), None
-        with suppress(ArgumentError, NoSuchModuleError, ImportError):
+        with suppress(ArgumentError, NoSuchModuleError, ImportError, ValueError):  # a port may be no number
             url = sql.make_url(url_or_path)
             name = url.render_as_string(hide_password=True)
             if url.get_backend_name() != "sqlite":

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,18 @@ def test_git_ignores_all_records_except_answers_unless_the_user_changes_that(tmp
     (home / ".gitignore").write_text("mine\n")
     make_home(tmp_path)
     assert (home / ".gitignore").read_text() == "mine\n"
+
+
+def test_answers_that_are_given_at_once_are_all_kept(tmp_path: Path) -> None:
+    def give(number: int) -> None:
+        todo_id = f"t{number}"
+        added = Answer(plan="p", todo_id=todo_id, check_id="manual[0]", question="?", answer="yes", by="me")
+        add_answers(tmp_path, [added])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(give, range(40)))
+
+    assert len(load_answers(tmp_path)) == 40
 
 
 def test_answers_are_not_written_through_a_link(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_versions_are_sorted_by_number_not_as_text(plan: Path) -> None:
     write_in_place(load_tree(plan).load_all(), titled(plan, "Title 0"))
     (version,) = PlanFolder(plan.parent, "shop").versions.iterdir()
     version.rename(version.with_name("9999.json"))
-    version.with_name("9x.json").touch()
+    version.with_name("99999x.json").touch()
     write_in_place(load_tree(plan).load_all(), titled(plan, "Title 1"))
 
     assert undo_plan(plan)[1] == 2

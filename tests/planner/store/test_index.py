@@ -225,6 +225,7 @@ def test_concurrent_readers_get_equal_rows(project: Project) -> None:
         ("sqlite:///x.db?mode=ro", "is not the URL of a database"),
         ("no/such/x.db", "No such file or directory"),
         ("://x", "is not the URL of a database"),
+        ("postgresql://host:port/x", "is not the URL of a database"),
         ("postgresql+nodriver://ann:secret@host/x", "***@host/x' is not the URL of a database with"),
         ("notes.txt", "notes.txt: the index cannot be used: file is not a database"),
         ("pipe", "pipe is a link, or not a regular file"),
