@@ -16,6 +16,8 @@ from planner.model.verdicts import TodoLife
 from planner.policy.criteria import commands_of, conventional_command, wants_convention
 from planner.policy.dependencies import reachable
 from planner.policy.limits import bounds_of
+from planner.text.redaction import redact
+from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
     from planner.engine.state import State, TodoRecord
@@ -127,12 +129,14 @@ def brief_of(state: State, todo_id: str, *, max_tokens: int = PAGE_TOKENS) -> st
     """Return the Markdown brief for whoever works on a todo; without a failure, it describes the task."""
     record = state.records[todo_id]
     brief = _brief(state, record, max_tokens)
+    text = brief.instructions
     # These already say how the todo is verified; other instructions need the task after them.
-    if brief.instructions is not None and brief.failure is not None:
-        return brief.instructions.rstrip("\n")
-    bounds = bounds_of(record.todo, state.parts[record.within].plan.metadata)
-    task = write_task(brief, bounds, _how_verified(state, record, brief), max_tokens=max_tokens)
-    return task if brief.instructions is None else f"{brief.instructions}\n\n{task}"
+    if text is None or brief.failure is None:
+        bounds = bounds_of(record.todo, state.parts[record.within].plan.metadata)
+        task = write_task(brief, bounds, _how_verified(state, record, brief), max_tokens=max_tokens)
+        text = task if text is None else f"{text}\n\n{task}"
+    # The plan and a person's message may have control sequences and secrets, too.
+    return redact(clean(text)).rstrip("\n")
 
 
 def _how_verified(state: State, record: TodoRecord, brief: Brief) -> str:

@@ -152,6 +152,14 @@ def test_a_todo_without_prior_work_is_ready_with_its_allowed_files(command: Comm
     assert commands_of(ran) == ["brief  planner next plan.yaml --brief a"]
 
 
+def test_the_brief_of_a_task_has_no_control_sequences_and_secrets(command: Command):
+    command.plan({**with_test("a"), "title": "A\x1b[31m\u202e", "intent": f"use ghp_{'a1B2' * 9}"})
+
+    assert command("next", "plan.yaml", "--brief", "a").out.startswith(
+        "# A\n\nuse [redacted: github token]\n"
+    )
+
+
 def test_the_brief_of_a_todo_without_prior_work_has_the_message_of_its_failure(command: Command):
     command.plan(with_test("a"))
     command.outcomes(failed("a", "ARTIFACT_MISSING", stack_trace_head="No rule to make target 'b'. Stop."))
