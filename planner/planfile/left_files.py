@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from planner.errors import FileWriteError
 from planner.planfile.file_writer import is_stream, replace_file
 from planner.planfile.plan_folder import HOME, make_home
-from planner.planfile.project_files import digest_of, is_code
+from planner.planfile.project_files import digest_of, is_code, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -107,7 +107,7 @@ def _read(home: Path) -> dict[str, dict[str, str]]:
     """Return the digests of left files by root and path; empty if the record is missing or malformed."""
     # Code under test can write there; without the record, the files just count as work.
     try:
-        data: Any = json.loads((home / RECORD).read_bytes())
+        data: Any = json.loads(read_regular(home / RECORD))
         roots = cast("dict[str, Any]", dict(data["roots"]))
         return {root: dict(files) for root, files in roots.items()}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

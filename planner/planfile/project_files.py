@@ -39,6 +39,9 @@ LARGEST_HASHED = 1 << 18
 LARGEST_READ = 1024 * 1024
 """Limit in bytes of a file's beginning that is read; longer than handwritten sources."""
 
+LARGEST_RECORD = 256 << 20
+"""Limit in bytes of a record below ``.planverify``, which code under test may write."""
+
 MAX_GUESSES = 100
 """Limit of missing paths that get a suggestion."""
 
@@ -129,7 +132,7 @@ def open_regular(path: Path | str, *, follow: bool = True) -> BinaryIO:
     raise OSError(errno.EINVAL, "it is a pipe, a socket or a device")
 
 
-def read_regular(path: Path | str, most: int) -> bytes:
+def read_regular(path: Path | str, most: int = LARGEST_RECORD) -> bytes:
     """Return the content of a regular file. Raises ``OSError``, also if it has more than ``most`` bytes."""
     with open_regular(path) as file:
         data = file.read(most + 1)

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _Model = TypeVar("_Model", bound="Value")
 
-MAX_BYTES = 256 << 20
 ANSWERS = "answers.json"
 
 _OF_ONE = frozenset(("todo_id", "step_id"))
@@ -149,7 +148,7 @@ def add_answers(root: Path, added: Sequence[Answer]) -> None:
 
 def _read(path: Path, kind: _Kind) -> bytes:
     try:
-        return read_regular(path, MAX_BYTES)
+        return read_regular(path)
     except OSError as error:
         problem = f"it cannot be read ({error.strerror}); check its path and its permissions"
         if error.errno == errno.EFBIG:  # how read_regular() reports a file beyond the limit

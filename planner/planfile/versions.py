@@ -18,6 +18,7 @@ from planner.errors import PlannerError
 from planner.planfile.file_writer import OWNER_ONLY, create_file, is_stream, write_file
 from planner.planfile.loader import file_error, load_plan, plan_id_of
 from planner.planfile.plan_folder import PLANS, PlanFolder, make_home
+from planner.planfile.project_files import read_regular
 from planner.planfile.writer import Rewritten, dump_plan, format_of, rewrite
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ def _read_version(version: Path, root: Path) -> tuple[Path, dict[Path, tuple[byt
     There are no contents if the version is damaged.
     """
     try:
-        held: Any = json.loads(version.read_text("utf-8"))
+        held: Any = json.loads(read_regular(version))
         return Path(os.path.normpath(root / held["plan"])), {
             Path(os.path.normpath(root / each["path"])): (
                 each["before"].encode("utf-8", "surrogateescape"),

@@ -26,6 +26,7 @@ from planner.model.events import Event, PlanRevised, PlanSubmitted, SubPlanLoade
 from planner.model.outcome import Outcome
 from planner.planfile.loader import shown_path
 from planner.planfile.plan_folder import HOME, file_name, make_home
+from planner.planfile.project_files import open_regular
 from planner.planfile.writer import plain
 from planner.store.chain import ChainedFile, log_error
 from planner.text.display import did_you_mean
@@ -413,7 +414,7 @@ def is_over(log: Path) -> bool:
     Reads only the last 4 MiB, and verifies no digest.
     """
     try:
-        with log.open("rb") as file:
+        with open_regular(log) as file:
             file.seek(max(log.stat().st_size - _TAIL_BYTES, 0))
             last: Any = json.loads(file.read().splitlines()[-1])
         return last["actions"][-1]["action"] in _ENDS

@@ -346,7 +346,7 @@ class GreenRevisions:
     def _read(self) -> dict[str, Any]:
         """Return the recorded states by todo; empty if the file is missing or malformed."""
         try:
-            content: Any = json.loads(self._path.read_bytes())
+            content: Any = json.loads(read_regular(self._path))
             return dict(content["todos"])
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return {}

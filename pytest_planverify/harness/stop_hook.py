@@ -22,6 +22,7 @@ from planner.errors import PlannerError
 from planner.planfile.file_writer import replace_file
 from planner.planfile.loader import load_plan
 from planner.planfile.plan_folder import HOME, make_home
+from planner.planfile.project_files import read_regular
 from planner.text.sanitizing import one_line
 from pytest_planverify.harness.agent_commands import run_planverify, verify_plan
 
@@ -138,7 +139,7 @@ def _read_count(root: Path, call: _Call) -> int:
     if call.stop_hook_active is False:  # first stop since the person's message
         return 0
     with suppress(OSError, ValidationError):
-        stored = _Count.model_validate_json((root / HOME / _COUNT).read_bytes())
+        stored = _Count.model_validate_json(read_regular(root / HOME / _COUNT))
         return stored.times if stored.session == call.session_id else 0
     return 0
 

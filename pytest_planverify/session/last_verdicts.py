@@ -25,7 +25,7 @@ from planner.model.base import ReadValue
 from planner.model.journal import RestsOn
 from planner.model.verdicts import CheckKind, Verdict
 from planner.planfile.latest_outcomes import PastRun, past_runs
-from planner.planfile.project_files import GONE, digest_of, is_cache_or_report, is_code, walk
+from planner.planfile.project_files import GONE, digest_of, is_cache_or_report, is_code, read_regular, walk
 from pytest_planverify.baseline.repository import GitFailed, git, top_of
 from pytest_planverify.observe.audit import MOST_EVENTS
 from pytest_planverify.session.check_runs import is_settled
@@ -328,7 +328,7 @@ class TreeState(ReadValue):
     def read(cls, path: Path) -> TreeState | None:
         """Read a state that a journal wrote; ``None`` if it is missing, foreign or of a newer version."""
         with suppress(OSError, ValueError, RecursionError):
-            return cls.model_validate(json.loads(path.read_bytes()))
+            return cls.model_validate(json.loads(read_regular(path)))
         return None
 
 

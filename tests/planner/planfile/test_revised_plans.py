@@ -145,7 +145,7 @@ def test_undo_discards_later_edits_only_if_forced(plan: Path, edit: str) -> None
     assert (plan.read_text(), Path("phases/two.yaml").read_text()) == (PLAN, SUB)
 
 
-@pytest.mark.parametrize("last", ["interrupted", "damaged"])
+@pytest.mark.parametrize("last", ["interrupted", "damaged", "pipe"])
 def test_an_unusable_version_is_skipped_by_undo(plan: Path, last: str) -> None:
     write_in_place(load_tree(plan).load_all(), titled(plan, "Uno"))
     first = plan.read_text()
@@ -153,6 +153,8 @@ def test_an_unusable_version_is_skipped_by_undo(plan: Path, last: str) -> None:
     plan.write_text(first)  # as if the second write had been killed before it wrote the plan
     if last == "damaged":
         (PlanFolder(plan.parent, "shop").versions / "0002.json").write_text('{"files": [{}]}')
+    elif last == "pipe":
+        os.mkfifo(PlanFolder(plan.parent, "shop").versions / "0003.json")
 
     undo_plan(plan)
 

@@ -25,6 +25,7 @@ from planner.model.base import Value
 from planner.model.events import Event, PlanSubmitted
 from planner.model.plan import Plan, Todo
 from planner.model.taxonomy import Role
+from planner.planfile.left_files import left_by_runs
 from planner.store.chain import GENESIS, LogEntry, chained, check_link
 from planner.store.run_log import (
     RunLog,
@@ -32,6 +33,7 @@ from planner.store.run_log import (
     action_text,
     body,
     event_text,
+    is_over,
     is_superseded,
     logged_actions,
     parse_event,
@@ -276,6 +278,14 @@ def test_an_unusable_log_path_is_refused_in_one_line(tmp_path: Path, name: str, 
 
     with pytest.raises(LogError, match=rf"{problem}.*; name another file with --log$"):
         RunLog.append_to(tmp_path / name)
+
+
+def test_pipes_in_place_of_a_log_and_a_record_do_not_block(tmp_path: Path) -> None:
+    for name in ("log.jsonl", "left_by_runs.json"):
+        os.mkfifo(tmp_path / name)
+
+    assert not is_over(tmp_path / "log.jsonl")
+    assert left_by_runs(tmp_path, tmp_path, ["a"]) == set()
 
 
 AT = "2026-11-21T10:00:00Z"
