@@ -107,8 +107,14 @@ def event_text(event: Event) -> str:
 
 
 def logged_actions(text: str) -> list[str]:
-    """Return the actions of a line, each as JSON text like that of :func:`action_text`."""
-    return [_compact(each) for each in json.loads(text)["actions"]]
+    """Return the actions of a line, each as JSON text like that of :func:`action_text`.
+
+    Raises :class:`planner.errors.LogError` for a line without a list of actions, which no program wrote.
+    """
+    try:
+        return [_compact(each) for each in json.loads(text)["actions"]]
+    except (ValueError, LookupError, TypeError):
+        raise LogError(f"a line has no actions: {one_line(text, limit=_LONGEST)}; use a copy") from None
 
 
 def parse_event(text: str) -> Event:

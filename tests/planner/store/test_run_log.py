@@ -280,6 +280,12 @@ def test_an_unusable_log_path_is_refused_in_one_line(tmp_path: Path, name: str, 
         RunLog.append_to(tmp_path / name)
 
 
+@pytest.mark.parametrize("actions", ["", ',"actions":3', ',"actions":[NaN]'])
+def test_a_line_without_actions_is_refused(actions: str) -> None:
+    with pytest.raises(LogError, match="a line has no actions"):
+        logged_actions(f'{{"n":0{actions}}}')
+
+
 def test_pipes_in_place_of_a_log_and_a_record_do_not_block(tmp_path: Path) -> None:
     for name in ("log.jsonl", "left_by_runs.json"):
         os.mkfifo(tmp_path / name)
