@@ -96,7 +96,10 @@ def parse_command(cmd: str, tools: tuple[ToolSpec, ...] = ()) -> Command:
     # Only `verify` expands a recipe, and only if it is the whole text.
     if argv[0] in RECIPES:
         _refuse(f"{argv[0]} is a recipe, not a command", f"write it alone: verify: {argv[0]}")
-    found = _find(argv, {spec.name: tool_of_plan(spec) for spec in tools})
+    try:
+        found = _find(argv, {spec.name: tool_of_plan(spec) for spec in tools})
+    except RecursionError:  # python -m coverage run python -m coverage run …
+        _refuse("the command starts hundreds of launchers", "name the tool itself")
     tool, argv, rest = found.tool, found.argv, found.argv[found.length :]
     invocation = script = None
     # Hollow options of pytest are findings of the lint, not refusals; those of scripts are unknown.

@@ -229,10 +229,14 @@ class Failure(ReadValue):
         return tuple(hunk for hunk in found if not (is_products and hunk.side is Side.TEST))
 
 
+# Larger integers have no float, with which sums and quotients are shown.
+_Figure = Annotated[int, Field(ge=-(10**15), le=10**15)]
+
+
 class OutcomeMetrics(ReadValue):
-    duration_ms: int | None = None
-    tokens_used: int | None = None
-    patch_cycles: int | None = None
+    duration_ms: _Figure | None = None
+    tokens_used: _Figure | None = None
+    patch_cycles: _Figure | None = None
 
 
 class Outcome(ReadValue):

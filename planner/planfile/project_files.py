@@ -155,7 +155,8 @@ def digest_of(path: Path, *, follow: bool = False, largest: int = LARGEST_HASHED
         if facts.st_size > largest:
             return f"size:{facts.st_size}:{facts.st_ctime_ns}"
         return "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
-    except (FileNotFoundError, NotADirectoryError):
+    # ValueError: no file can have such a name.
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return GONE
     except OSError as error:
         return f"unreadable:{error.errno}"

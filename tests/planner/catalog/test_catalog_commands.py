@@ -66,6 +66,7 @@ def test_quoted_and_harmless_characters_are_passed_on_unchanged(cmd: str, argv: 
         ("pytest \\", "backslash"),
         ("pytest a\0b", "NUL"),
         ("pytest a\ud800", "surrogate"),
+        ("python -m coverage run " * 400, "hundreds of launchers"),
         ("pytest a\fb", "control character"),
         ("pytest tests/a.py::b[x;y]", "quotes"),
         ("pytest " + "a" * 20_000, "20007 characters"),

@@ -204,6 +204,11 @@ def started(plan: str = "p") -> dict[str, Any]:
     return record("run_started", plan="plan.yaml", **keys)
 
 
+def test_a_name_that_no_file_can_have_is_that_of_a_missing_file(tmp_path: Path):
+    write_journal(tmp_path, 1, started(), judged(rests_on={"files": {"a\0b": "x"}}), finished())
+    assert changed_files(tmp_path, next(past_runs(tmp_path, "p"))).paths == ("a\0b",)
+
+
 def test_a_change_of_another_plan_file_does_not_outdate_a_verdict(tmp_path: Path):
     write_journal(tmp_path, 1, started(), judged(), finished())
     run = next(past_runs(tmp_path, "p"))
