@@ -25,7 +25,7 @@ from planner.authoring.first_plan import fresh_id, make_plan, root_for, short_ti
 from planner.authoring.outline import LONGEST_GOAL
 from planner.authoring.repository import LANGUAGES, read_repository
 from planner.catalog.tables import load_table
-from planner.lint.rules import MANY_TODOS
+from planner.lint.rules import MANY_DOMAINS, MANY_TODOS
 from planner.model.plan import CommandSpec
 from planner.model.verdicts import Purpose
 from planner.planfile.discovery import project_root
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 PHASES = "phases"
 """The folder of the plans of phases, beside the plan that names them."""
-MANY_DOMAINS = 3
-"""The number of different domains from which on phases are suggested."""
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _WORDS = load_table("goal_words", "planner.authoring")
