@@ -132,7 +132,6 @@ def _show(document: Baseline) -> None:
 
 
 def _listed(names: Iterable[str]) -> str:
-    # Names come from the project, so control characters are removed before they reach a terminal.
     return listed(names, _MOST_NAMED)
 
 
