@@ -49,7 +49,7 @@ def literal_in(pattern: str) -> str:
 _TOKEN = re.compile(r"\\.|\[(?:\\.|[^\]])*\]|.")
 _LITERAL = re.compile(r"\\\W|[^\\()?*+{}.^$|\[]")
 _LINES = {
-    key: tuple((literal_in(each), rf"^[ \t]*(?:{each})[ \t\r]*$") for each in _DATA["command"][key])
+    key: tuple((literal_in(each), rf"^[ \t]*+(?:{each})[ \t\r]*$") for each in _DATA["command"][key])
     for key in ("unknown_names", "set_up")
 }
 """Patterns of whole lines, each after a text that its matches contain."""

@@ -22,11 +22,13 @@ _FILE_MARK = ' File "'
 _REPORT_MARK = "\nE  "
 MARKS_OF_ERRORS = (_FILE_MARK, _REPORT_MARK, "Error", "No module named")
 """Texts of which an output contains one if an exception can be read from it."""
-_FILE = re.compile(r'^ +File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:,? in (?P<function>.+))?$')
+_FILE = re.compile(r'^ +File "(?P<path>[^"\n]+)", line (?P<line>\d{1,9})(?:,? in (?P<function>.+))?$')
 _LAST = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$")
 _THREAD = re.compile(r"^(?=(?:Current thread|Thread) 0x[0-9a-f]+.*:$)", re.MULTILINE)
 """The beginning of a thread in a dump of faulthandler."""
-_CALL = re.compile(r'^ +File "(?P<path>[^"\n]+)", line (?P<line>\d+),? in (?P<function>.+)$', re.MULTILINE)
+_CALL = re.compile(
+    r'^ +File "(?P<path>[^"\n]+)", line (?P<line>\d{1,9}),? in (?P<function>.+)$', re.MULTILINE
+)
 INTERNAL_ERROR = "INTERNALERROR> "
 """Prefix of the lines with which pytest reports an exception of its own or of a hook."""
 _SESSION_START = re.compile(
@@ -39,9 +41,11 @@ _REPORT_HEADER = re.compile(r"^_{3,} (?P<name>\S.*?) _{3,}$")
 _REPORT_ERROR = re.compile(
     r"^E +(?:(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?|(?P<asserted>assert .+))$"
 )
-_REPORT_PLACE = re.compile(r"^(?P<path>[^\s:][^:]*):(?P<line>\d+): (?:in (?P<function>\S+)|(?P<type>\w*))$")
+_REPORT_PLACE = re.compile(
+    r"^(?P<path>[^\s:][^:]*):(?P<line>\d{1,9}): (?:in (?P<function>\S+)|(?P<type>\w*))$"
+)
 """The end of an entry in pytest's traceback: ``path:line: in function`` or ``path:line: ErrorType``."""
-_REPORT_SYNTAX = re.compile(r'^E +File "(?P<path>[^"]+)", line (?P<line>\d+)$')
+_REPORT_SYNTAX = re.compile(r'^E +File "(?P<path>[^"]+)", line (?P<line>\d{1,9})$')
 _REPORT_DEFINES = re.compile(r"^ {4}(?:async )?def (?P<name>\w+)\(")
 _REPORT_SOURCE = re.compile(r"^> +(?P<source>\S.*)$")
 
@@ -55,7 +59,7 @@ CANNOT_IMPORT = re.compile(
     r"'(?P<name>[^']+)'"
 )
 """The message of an import of a name that a module lacks."""
-_ERRNO = re.compile(r"^\[Errno (?P<errno>\d+)\] [^:]*(?:: '(?P<path>[^']*)')?")
+_ERRNO = re.compile(r"^\[Errno (?P<errno>\d{1,9})\] [^:]*(?:: '(?P<path>[^']*)')?")
 _NO_ATTRIBUTE = re.compile(
     r"^(?:module '(?P<module>[\w.]+)'|'(?P<kind>[\w.]+)' object) has no attribute '(?P<name>\w+)'"
 )
@@ -247,7 +251,7 @@ def _exception(
 
 _SCRIPT_ERROR = re.compile(
     r"^[# \t]*(?:Uncaught |Exception during run: )?(?P<type>(?!Assertion)(?:[A-Z]\w*)?Error)(?: \[\w+\])?: "
-    r"(?P<message>.+?)\s*$",
+    r"(?P<message>.*\S)",
     re.MULTILINE,
 )
 _SCRIPT_YAML = re.compile(
@@ -256,10 +260,10 @@ _SCRIPT_YAML = re.compile(
     re.MULTILINE,
 )
 _SCRIPT_FRAME = re.compile(
-    r"^[#\s]*(?:at )?(?:(?P<function>[\w.<>$\[\] ]+?) )?\(?(?:file://)?"
-    r"(?P<path>/?[^\s:()]+\.[cm]?[jt]sx?):(?P<line>\d+):\d+\)?$"
+    r"^[#\s]*+(?:at )?(?:(?P<function>[\w.<>$\[\] ]+?) )?\(?(?:file://)?"
+    r"(?P<path>/?[^\s:()]+\.[cm]?[jt]sx?):(?P<line>\d{1,9}):\d+\)?$"
 )
-_SCRIPT_SYNTAX = re.compile(r"^(?:.*\s)?(?:file://)?(?P<path>/?[^\s:()]+\.[cm]?[jt]sx?):(?P<line>\d+)$")
+_SCRIPT_SYNTAX = re.compile(r"^(?:.*\s)?(?:file://)?(?P<path>/?[^\s:()]+\.[cm]?[jt]sx?):(?P<line>\d{1,9})$")
 _SCRIPT_LIBRARY = re.compile(r"(?:^|/)node_modules/|^node:")
 _DEATHS = r"Segmentation fault|Aborted|Bus error|Illegal instruction|Floating point exception|Killed"
 _DEATH = re.compile(

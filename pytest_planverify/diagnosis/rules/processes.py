@@ -176,11 +176,11 @@ def output_closed(case: Case) -> Hit | None:
 
 
 _COMPLAINT = re.compile(
-    r"^[ \t]*(?:(?:.*: )?error: unrecognized arguments?: (?P<options>.+?)|"
+    r"^[ \t]*+(?:(?:.*: )?error: unrecognized arguments?: (?P<options>.*[^ \t\r\n])|"
     r"(?:.*: )?Unknown config option: (?P<setting>\S+)|"
-    r"(?:/.*/)?\S*python[\w.\-]*: No module named '?(?P<module>_?pytest|pluggy|iniconfig)'?|"
-    r"(?:ERROR: )?(?:file or directory not found|not found): (?P<file>.+?)|"
-    r"(?:ERROR: )?Wrong expression passed to '(?P<flag>-[km])': (?P<why>.+?))[ \t\r]*$",
+    r"(?:/.*/[^\s/]*|\S*)python[\w.\-]*: No module named '?(?P<module>_?pytest|pluggy|iniconfig)'?|"
+    r"(?:ERROR: )?(?:file or directory not found|not found): (?P<file>.*[^ \t\r\n])|"
+    r"(?:ERROR: )?Wrong expression passed to '(?P<flag>-[km])': (?P<why>.*[^ \t\r\n]))[ \t\r]*$",
     re.MULTILINE,
 )
 """A line in which pytest, or its interpreter, says why it does not start."""

@@ -59,7 +59,7 @@ _RUNNERS = frozenset({"make", "just", "task", "tox", "nox", "npm", "pnpm", "yarn
 _CHECKERS = ("ruff", "mypy", "pyright", "flake8", "pylint", "coverage", "eslint", "tsc")
 """Tools that runners run."""
 _SILENCES = re.compile(
-    r"\s*(#|//|/\*)\s*(noqa|nosec|nolint|type: *ignore|pragma: no (cover|branch)"
+    r"(#|//|/\*)\s*(noqa|nosec|nolint|type: *ignore|pragma: no (cover|branch)"
     r"|(pyright|mypy|ruff|pylint|flake8|eslint|biome|@ts)\W? ?\w*-?"
     r"(ignore|disable|noqa|nocheck|expect-error)).*",
     re.IGNORECASE,
@@ -135,7 +135,9 @@ def _findings_of_commands(changes: TreeDifferences) -> Iterator[HygieneSignal]:
         old, new = {*_lines(changes.before.read(path))}, _lines(changes.now.read(path))
         added = [(at, line) for at, line in enumerate(new, 1) if line not in old]
         # Beside other changes of the file, such a comment mostly has a reason.
-        if added and all(_SILENCES.search(line) and _SILENCES.sub("", line) in old for _, line in added):
+        if added and all(
+            _SILENCES.search(line) and _SILENCES.sub("", line).rstrip() in old for _, line in added
+        ):
             message, (at, line) = "Only comments that keep a tool from reporting lines were added", added[0]
             yield file_signal("finding-silenced", message, path, line=at, after=line)
 
@@ -143,7 +145,8 @@ def _findings_of_commands(changes: TreeDifferences) -> Iterator[HygieneSignal]:
 def _settings(path: str, content: bytes | None, tool: str) -> Any:
     """Return what a file sets for a tool, parsed as far as its format is known; false if nothing."""
     text, name = (content or b"").decode("utf-8", "replace"), posixpath.basename(path)
-    with suppress(ValueError, KeyError, TypeError, ConfigError, RecursionError):
+    # AttributeError: Python 3.11 and 3.12 on an indented line below a key without a value.
+    with suppress(ValueError, KeyError, TypeError, ConfigError, RecursionError, AttributeError):
         if name == "pyproject.toml":
             return tomllib.loads(text)["tool"][tool]
         if name == "package.json":

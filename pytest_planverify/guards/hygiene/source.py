@@ -84,8 +84,8 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
     ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
-_WIDTH = re.compile(r"\d{3}")
-"""Field widths of three digits or more, with which a short template could produce gigabytes."""
+_WIDTH = re.compile(r"\d{3}|%[-+ #\d.]*\*|\{[^{}]+\{")
+"""Widths of three digits or more, or from arguments, with which a short template could produce gigabytes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -266,6 +267,31 @@ def test_traceback_parser_accepts_any_text(text: str) -> None:
 )
 def test_text_without_an_exception_is_not_parsed(text: str) -> None:
     assert read_traceback(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Traceback (most recent call last):\n  File "a.py", line 9, in f\nOSError: [Errno {}] x',
+        'Traceback (most recent call last):\n  File "a.py", line {}, in f\nOSError: x',
+        '  File "a.py", line {}\n    def (\nSyntaxError: no',
+        "____ a ____\na.py:{}: in f\nE   ValueError: x",
+        "TypeError: x\n    at f (a.js:{}:1)",
+    ],
+)
+def test_printed_number_of_any_length_is_diagnosed(text: str) -> None:
+    assert diagnose(evidence_of(Printed("make", text.format("9" * 5_000)))).suggestion
+
+
+@pytest.mark.parametrize(
+    "text", ["Error: {}x", "TypeError: x\n{}x", "error: unrecognized arguments: {}x", "{}x", "/{}"]
+)
+def test_printed_blanks_are_read_in_linear_time(text: str) -> None:
+    printed = text.format(" " * 20_000) if text != "/{}" else "/" * 20_000
+    started = time.process_time()
+    diagnose(evidence_of(Printed("make", printed)))
+    diagnose(Evidence(kind=EvidenceKind.SESSION, stdout_tail=printed, process=ProcessEnd(exit_code=4)))
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize(

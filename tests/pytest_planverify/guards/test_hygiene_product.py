@@ -392,6 +392,7 @@ def test_answers_from_before_are_not_flagged_in_a_changed_function() -> None:
         "X = list(range(1000000000000))",
         "X = [0] * 1000000000000",
         "X = [[[0] * 9_000] * 9_000] * 9_000, [[]] * 10 ** 12",
+        "X = '%*d' % (10 ** 8, 1), '{:{}}'.format('a', 10 ** 8), '{:{}}'.format('a', 100000000)",
         f"X = 0x{'f' * 9_000}",
         f"X = ({'a' * 9_000!r}).replace('a', {'b' * 20_000!r})",
         r"X = {'\ud800 x': 1, '\x00 y': 2}",
@@ -405,6 +406,11 @@ def test_extreme_constants_are_bounded(code: str) -> None:
 def test_long_blanks_in_data_are_read_in_linear_time() -> None:
     tree = {**TREE, "tests/data/wide.txt": "a" + " " * 150_000 + "b"}
     assert signs({"pkg/x.py": "X = 1"}, tree=tree) == set()
+
+
+def test_brackets_in_the_text_of_an_equality_are_read_in_linear_time() -> None:
+    equality = f"def __eq__(self, other): return str(self) == str(other) + {'[' * 150_000!r}"
+    assert signs({"pkg/x.py": f"class Word(str):\n    {equality}\n"}) == set()
 
 
 def test_thresholds_of_a_scale_are_not_flagged() -> None:

@@ -64,7 +64,8 @@ def test_configuration_files_are_compared_by_precedence() -> None:
     assert "configuration-narrowed" in signs({"pytest.ini": "[pytest]\naddopts = -k nothing\n"})
     moved = {"pyproject.toml": HEAD, "pytest.ini": "[pytest]\ntestpaths = tests\naddopts = -ra\n"}
     assert signals(moved) == ()
-    assert "judge-unreadable" in signs({"pytest.ini": "no section\n"})
+    for text in ("no section\n", "[pytest]\naddopts\n  -ra\n"):
+        assert "judge-unreadable" in signs({"pytest.ini": text})
     old: dict[str, str] = {**TREE, "tox.ini": "[pytest]\nxfail_strict = true\n", "pyproject.toml": HEAD}
     assert signs({"tox.ini": "[pytest]\nxfail_strict = false\n"}, tree=old) == {"configuration-narrowed"}
 
@@ -127,11 +128,12 @@ def test_configuration_of_tools_that_a_makefile_runs_needs_permission() -> None:
     ("tool", "path", "text"),
     [
         ("flake8", "setup.cfg", "no heading"),
+        ("flake8", "setup.cfg", "[flake8]\nselect\n  E\n"),
         ("npm", "package.json", '{"scripts": 5}'),
         ("npm", "package.json", "[" * 100_000),
         ("ruff", "pyproject.toml", "tool = " + "[" * 10_000),
     ],
-    ids=["no section", "no mapping", "deep JSON", "deep TOML"],
+    ids=["no section", "continued key", "no mapping", "deep JSON", "deep TOML"],
 )
 def test_configuration_that_became_unreadable_is_a_change(tool: str, path: str, text: str) -> None:
     old = {
@@ -157,7 +159,8 @@ def test_change_of_nothing_but_comments_that_silence_a_tool_is_found(comment: st
     grants = running("ruff")
     tree = {**TREE, "pkg/a.py": "import os\n"}
     assert signs({"pkg/a.py": f"import os  {comment}\n"}, tree=tree, grants=grants) == {"finding-silenced"}
-    for text in (f"import os\nimport re  {comment}\n", f"import os  {comment}\nimport re\n"):
+    wide = f"import{' ' * 100_000}os\n"  # read in linear time
+    for text in (wide, f"import os\nimport re  {comment}\n", f"import os  {comment}\nimport re\n"):
         assert signs({"pkg/a.py": text}, tree=tree, grants=grants) == set()
 
 
