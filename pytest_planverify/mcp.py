@@ -10,6 +10,7 @@ Docstrings of the tools are their descriptions for the agent.
 
 from __future__ import annotations
 
+import os
 import threading
 from importlib import metadata
 from pathlib import Path
@@ -146,7 +147,7 @@ class PlanServer:
         path = word.partition("::")[0]
         try:
             # Resolved, so that no link leads out of the folder.
-            is_below = (self._root / path).resolve().is_relative_to(self._root)
+            is_below = Path(os.path.realpath(self._root / path)).is_relative_to(self._root)
         except (OSError, ValueError):  # name too long, or a null byte
             is_below = False
         if word.startswith("-") or not is_below:

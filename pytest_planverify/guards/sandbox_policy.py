@@ -12,6 +12,7 @@ from __future__ import annotations
 import _socket
 import os
 import posixpath
+import re
 import shutil
 import sys
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ C_FUNCTIONS = {
 """C functions by kind of access. Called by ctypes they raise no audit event; only their lookup does."""
 
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
+_is_port = re.compile(r"[0-9]{1,5}").fullmatch
 _MOST_LINKS = 40  # as many as Linux follows
 # A connection to the unspecified address reaches this machine.
 _LOCAL_NAMES = ("", "localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback", "0.0.0.0", "0")
@@ -141,7 +143,7 @@ def _host(host: object, port: object, *, lookup: bool) -> Sequence[Reached]:
         host = bytes(host).decode("ascii", "replace")
     if not isinstance(host, str) or is_loopback(host):
         return ()
-    number = int(port) if isinstance(port, int) or (isinstance(port, str) and port.isdigit()) else None
+    number = int(port) if isinstance(port, int) or (isinstance(port, str) and _is_port(port)) else None
     shown = f"[{host}]" if ":" in host else str(host)
     target = shown if port is None or port == 0 else f"{shown}:{port}"
     return (Reached(CONNECT, target, str(host).lower().rstrip("."), number, lookup),)
@@ -367,7 +369,7 @@ def _hosts(named: Sequence[str], root: str) -> Callable[[Reached], bool]:
             for name, port in tuple(names.items()):
                 try:
                     found = _look_up(name, None)
-                except OSError:
+                except (OSError, UnicodeError):  # unknown, or no name at all
                     continue
                 for entry in found:
                     ports.setdefault(str(entry[4][0]), set()).add(port)
@@ -380,7 +382,7 @@ def _host_and_port(text: str) -> tuple[str, int | None]:
     """Split ``HOST:PORT``; a bare IPv6 address, which has colons, has no port."""
     text = text.strip().lower()
     name, separator, port = text.rpartition(":")
-    if not separator or not port.isdigit() or (":" in name and not name.endswith("]")):
+    if not separator or not _is_port(port) or (":" in name and not name.endswith("]")):
         name, port = text, None
     return name.strip("[]").rstrip("."), None if port is None else int(port)
 

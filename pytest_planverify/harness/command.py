@@ -27,6 +27,7 @@ from planner.model.verdicts import TodoLife
 from planner.planfile.file_writer import replace_file
 from planner.planfile.locks import locked_folder
 from planner.planfile.plan_folder import HOME
+from planner.planfile.project_files import read_regular
 from planner.planfile.record_files import baseline_bytes
 from planner.planfile.tree import load_flat, load_tree
 from planner.policy.dependencies import with_dependencies
@@ -45,7 +46,14 @@ from pytest_planverify.harness.loop import Ending, Loop, RunOptions, RunSetup, p
 from pytest_planverify.harness.progress import RunProgress, leaf_todos
 from pytest_planverify.harness.snapshots import Snapshots, delete_trees
 from pytest_planverify.harness.turns import TurnPool
-from pytest_planverify.harness.undo import AFTER_RUN, BASELINE, BEFORE_RUN, DRIVER, refuse_while_running
+from pytest_planverify.harness.undo import (
+    AFTER_RUN,
+    BASELINE,
+    BEFORE_RUN,
+    DRIVER,
+    MOST_BYTES,
+    refuse_while_running,
+)
 
 if TYPE_CHECKING:
     from planner.model.outcome import OutcomeDocument
@@ -248,7 +256,7 @@ def _register_driver(log: Path) -> None:
             stack.enter_context(locked_folder(harness, _WAIT_SECONDS))
         refuse_while_running(harness)
         with suppress(OSError, ValueError, TypeError, RecursionError):
-            pid, _, run = json.loads((harness / DRIVER).read_text(encoding="utf-8"))
+            pid, _, run = json.loads(read_regular(harness / DRIVER, MOST_BYTES))
             if not is_alive(pid):
                 end_processes_of(pid)
                 delete_trees(harness / run)

@@ -53,6 +53,7 @@ from planner.model.verdicts import CheckKind, PlanState, TodoLife, TodoState, Ve
 from planner.planfile.file_writer import replace_file, write_file
 from planner.planfile.loader import shown_path
 from planner.planfile.plan_folder import LATEST, PlanFolder
+from planner.planfile.project_files import read_regular
 from planner.planfile.record_files import outcomes_text
 from planner.planfile.tree import load_flat, todo_digests
 from planner.text.display import listed
@@ -65,7 +66,7 @@ from pytest_planverify.guards.budget import is_expected
 from pytest_planverify.harness.agents import DEFAULT_SECONDS, Turn, TurnReport, run_turn, write_briefs
 from pytest_planverify.harness.snapshots import FileChanges, Records
 from pytest_planverify.harness.turns import THREADS, SentTurn, make_job
-from pytest_planverify.harness.undo import BASELINE, restore_command
+from pytest_planverify.harness.undo import BASELINE, MOST_BYTES, restore_command
 from pytest_planverify.session.outcomes import summary_of
 
 if TYPE_CHECKING:
@@ -312,10 +313,10 @@ class Loop:
         if not mark.exists():
             return
         try:
-            turn = json.loads(mark.read_text(encoding="utf-8"))
+            turn = json.loads(read_regular(mark, MOST_BYTES))
             turn_id, seq, todo_id, before = (turn[name] for name in ("id", "seq", "todo_id", "before"))
         # The agent has changed it, and killed this process.
-        except (ValueError, LookupError, TypeError, RecursionError):
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
             remedy = f"run planverify undo {shlex.quote(self.setup.shown)}, then start with --restart"
             raise PlannerError(f"{mark}: the files before the last turn are unknown; {remedy}") from None
         if self._is_outstanding(todo_id, seq):

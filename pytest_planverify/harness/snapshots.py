@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from planner.errors import PlannerError
 from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import HOME, make_home
-from planner.planfile.project_files import is_cache_or_report
+from planner.planfile.project_files import digest_of, is_cache_or_report
 from pytest_planverify.baseline.repository import GitFailed, ask, git
 from pytest_planverify.baseline.worktrees import delete_folder
 
@@ -110,12 +110,10 @@ class Snapshots:
         """Git repository that stores the snapshots."""
         if not (self.store / "HEAD").exists():
             self._git("init", "--quiet", "--bare", str(self.store), bare=True)
-        info = self.store / "info"
-        info.mkdir(exist_ok=True)
         for name, content in (("exclude", _IGNORED), ("attributes", _AS_BYTES)):
-            path = info / name
-            if not path.exists() or path.read_text() != content:
-                path.write_text(content)
+            path = self.store / "info" / name
+            if digest_of(path) != f"sha256:{sha256(content.encode()).hexdigest()}":
+                replace_file(path, content)
                 # The index knows files as they were stored by the former rules.
                 (self.store / "index").unlink(missing_ok=True)
 
@@ -484,7 +482,8 @@ class Records:
 def _copy_files(source: Path, target: Path) -> None:
     """Copy the files that are missing in the target, or have another modification time there."""
     for folder, folders, names in os.walk(source):
-        place = target / Path(folder).relative_to(source)
+        below = Path(folder).relative_to(source)
+        place = target / below
         if not place.is_dir():
             place.unlink(missing_ok=True)
         place.mkdir(parents=True, exist_ok=True)
@@ -493,7 +492,7 @@ def _copy_files(source: Path, target: Path) -> None:
             original, copy = Path(folder, name), place / name
             with suppress(OSError):  # the file was removed in the meantime
                 # Git never changes an object after it is written, so a link is as good as a copy.
-                if "objects" in place.parts and not copy.exists():
+                if "objects" in below.parts and not copy.exists():
                     with suppress(OSError):  # another file system, or one without hard links
                         os.link(original, copy)
                 if not copy.exists() or copy.stat().st_mtime_ns != original.stat().st_mtime_ns:

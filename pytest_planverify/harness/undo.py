@@ -16,6 +16,7 @@ from planner.cli.exits import UsageMistake
 from planner.errors import PlanFileError, PlannerError
 from planner.planfile.loader import load_plan
 from planner.planfile.plan_folder import HOME, PlanFolder
+from planner.planfile.project_files import read_regular
 from planner.store.run_log import make_log_folder, next_log, plan_logs
 from planner.text.display import counted, listed
 from pytest_planverify.checks.processes import is_alive, start_time
@@ -35,6 +36,8 @@ BASELINE = "baseline"
 """Label of the content of the baseline that a run has recorded."""
 DRIVER = "driver.json"
 """File in the folder of all runs that names the process of the current one, its start time and its run."""
+MOST_BYTES = 4096
+"""Limit of that file in bytes."""
 _SNAPSHOT = re.compile(r"[0-9a-f]{7,64}")
 _DIGITS = 12
 """Number of digits of a snapshot's id that are shown."""
@@ -44,7 +47,7 @@ _MOST_NAMED = 5
 def refuse_while_running(harness: Path) -> None:
     """Raise ``UsageMistake`` if another process works on a run of the project; ``harness`` has its runs."""
     with suppress(OSError, ValueError, TypeError, RecursionError):
-        pid, started, run = json.loads((harness / DRIVER).read_text(encoding="utf-8"))
+        pid, started, run = json.loads(read_regular(harness / DRIVER, MOST_BYTES))
         # The start time tells the driver from another process that was given the same id.
         if pid != os.getpid() and is_alive(pid) and start_time(pid) == started:
             raise UsageMistake(f"process {pid} works on the run {run}; wait for it, or end it")

@@ -113,7 +113,7 @@ def write_failure_report(report: Mapping[str, Any], *, root: Path, name: str) ->
     ``PlannerError`` if the folder is reached through a symbolic link or the file cannot be written.
     """
     folder = root.resolve() / FOLDER
-    if folder.resolve() != folder:
+    if folder.is_symlink():
         raise PlannerError(
             f"{folder}: failure reports are not written through a symbolic link; make it a folder"
         )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from planner.catalog.pytest_arguments import split_options
 from planner.model.evidence import CommandFact, ExceptionFact, Frame, ProcessEnd
 from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, Verdict, Witness
+from planner.planfile.project_files import read_regular
 from pytest_planverify.checks.processes import ProcessResult, run_process
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.diagnosis.tool_output import read_traceback
@@ -117,7 +118,7 @@ def read_report(file: Path, witness: Witness) -> WorkerRecord:
     there is no valid report.
     """
     data: dict[str, Any] = (
-        _junit_as_json(file) if witness is Witness.JUNIT_XML else json.loads(file.read_text("utf-8"))
+        _junit_as_json(file) if witness is Witness.JUNIT_XML else json.loads(read_regular(file))
     )
     if "summary" not in data:
         raise ValueError("no report of pytest-json-report")
@@ -218,7 +219,7 @@ def _junit_as_json(file: Path) -> dict[str, Any]:
 
     Raises ``ParseError`` or ``ValueError`` if it is invalid.
     """
-    root = ET.fromstring(file.read_bytes())
+    root = ET.fromstring(read_regular(file))
     if root.tag not in ("testsuites", "testsuite"):
         raise ValueError("no JUnit XML")
     data: dict[str, Any] = {"summary": {}, "tests": [], "collectors": []}

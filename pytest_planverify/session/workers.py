@@ -37,6 +37,7 @@ from planner.errors import CommandSyntaxError, FileWriteError
 from planner.model.evidence import ProcessEnd
 from planner.planfile.discovery import INI_FILES
 from planner.planfile.file_writer import replace_file
+from planner.planfile.project_files import read_regular
 from pytest_planverify.checks.processes import (
     AwakeClock,
     end_descendants,
@@ -141,7 +142,7 @@ class WarmPool:
         self._groups: dict[Start, _Group] = {}
         self._knowledge = _Knowledge()
         with suppress(OSError, ValidationError):
-            self._knowledge = _Knowledge.model_validate_json(self._file.read_bytes())
+            self._knowledge = _Knowledge.model_validate_json(read_regular(self._file))
         self._as_read = self._knowledge.model_dump_json()
 
     def server(self, start: Start, level: Level) -> Server:

@@ -92,6 +92,7 @@ def test_the_mcp_server_reports_failures_and_completion_only_when_green(shop: Ex
 def test_an_invalid_mcp_call_is_answered_with_one_line(shop: Example, tmp_path: Path) -> None:
     (tmp_path / "secret.yaml").write_text("todo_list_id: secret\nitems: []\n")
     (shop.root / "link.yaml").symlink_to(tmp_path / "secret.yaml")
+    (shop.root / "loop.yaml").symlink_to("loop.yaml")
     calls: list[Call] = [
         ("verify", {"todo": "prize"}),
         ("verify", {"plan": "none.yaml"}),
@@ -105,11 +106,12 @@ def test_an_invalid_mcp_call_is_answered_with_one_line(shop: Example, tmp_path: 
         ("answer", {"todo": "price", "answer": "yes"}),  # only a person answers and approves
         *(("next", {"plan": name}) for name in ("../secret.yaml", "link.yaml", "/etc/passwd", "--help")),
         ("explain", {"word": "../secret.yaml"}),
+        ("status", {"plan": "loop.yaml"}),
         ("explain", {"word": "x" * 200_000}),  # longer than an argument of a command may be
     ]
     for call, result in zip(calls, ask(shop.root, calls), strict=True):
         assert result.is_error, call
-        assert not text_of(result).startswith("Error executing tool explain"), call
+        assert not text_of(result).startswith("Error executing tool"), call
         assert text_of(result).count("\n") == 0, call
         assert "secret_" not in text_of(result), call
         assert "Traceback" not in text_of(result), call

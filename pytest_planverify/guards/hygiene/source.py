@@ -85,7 +85,7 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
 _WIDTH = re.compile(r"\d{3}|%[-+ #\d.]*\*|\{[^{}]+\{")
-"""Widths of three digits or more, or from arguments, with which a short template could produce gigabytes."""
+"""Widths of three digits or more, or from arguments: a short template could produce gigabytes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

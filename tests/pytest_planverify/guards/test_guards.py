@@ -419,6 +419,7 @@ def host(name: str, port: int | None = 443, *, lookup: bool = False) -> Reached:
         (("example.org:443",), host("example.org", None, lookup=True), True),
         (("*.example.org",), host("a.b.example.org"), True),
         (("*.example.org",), host("example.org"), False),
+        (("example.org:²", "example.org:" + "9" * 5_000), host("example.org"), False),
         (("2001:db8::1",), host("2001:db8::1"), True),
         (("[2001:db8::1]:443",), host("2001:db8::1", 80), False),
         (("other.example",), host("example.org", lookup=True), False),

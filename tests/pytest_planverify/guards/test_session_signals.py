@@ -373,7 +373,8 @@ def test_concurrent_run_may_write_its_outcomes(home: Path) -> None:
     for path in (home / "outcomes.json", home / "plans/p/outcomes.json"):
         written(path, '{"run": {"run_id": "r2"}}')
     assert list(watch.signals()) == []
-    for text in ('{"run": {"run_id": "r3"}}', "no", '{"run": 3}', "[" * 100_000):
+    runs = (f'{{"run": {{"run_id": "{each}"}}}}' for each in ("r3", "\\u0000", "\\ud800"))
+    for text in (*runs, "no", '{"run": 3}', "[" * 100_000):
         (home / "outcomes.json").write_text(text)
         assert [each.path for each in watch.signals()] == [".planverify/outcomes.json"]
 

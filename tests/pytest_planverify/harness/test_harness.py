@@ -26,10 +26,10 @@ from planner.model.taxonomy import Role
 from planner.store.session import RunSession, RunSettings
 from pytest_planverify.baseline.repository import git
 from pytest_planverify.checks.processes import start_time
-from pytest_planverify.harness import turns
+from pytest_planverify.harness import stop_hook, turns
 from pytest_planverify.harness.agents import Turn, TurnReport, parse_agents, run_turn
 from pytest_planverify.harness.command import _register_driver  # pyright: ignore[reportPrivateUsage]
-from pytest_planverify.harness.snapshots import Records, Snapshots
+from pytest_planverify.harness.snapshots import Records, Snapshots, _copy_files
 from pytest_planverify.harness.turns import SentTurn, TurnPool
 from pytest_planverify.harness.undo import DRIVER, refuse_while_running, restore_snapshot
 
@@ -192,6 +192,28 @@ def test_a_lock_that_a_killed_run_left_does_not_prevent_an_undo(
     restore_snapshot(kept.root / "plan.yaml", before)
 
     assert not (kept.root / "new.txt").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the platform has no pipes with names")
+def test_pipe_in_place_of_a_record_blocks_no_run(tmp_path: Path) -> None:
+    rules = Snapshots(tmp_path, "shop").store / "info/exclude"
+    rules.unlink()
+    count, driver = tmp_path / ".planverify/stop_hook.json", tmp_path / DRIVER
+    for path in (rules, count, driver):
+        os.mkfifo(path)
+
+    refuse_while_running(tmp_path)
+    assert stop_hook._read_count(tmp_path, stop_hook._Call()) == 0
+    Snapshots(tmp_path, "shop").take("before")
+    assert rules.is_file()
+
+
+def test_copied_records_are_no_links_wherever_the_project_lies(tmp_path: Path) -> None:
+    run = tmp_path / "objects/shop/.planverify/harness/run"
+    run.mkdir(parents=True)
+    (run / "plan.yaml").write_text("1")
+    _copy_files(run.parent, tmp_path / "objects/copy")
+    assert not (tmp_path / "objects/copy/run/plan.yaml").samefile(run / "plan.yaml")
 
 
 def test_files_are_restored_where_files_and_folders_took_each_others_place(tmp_path: Path):

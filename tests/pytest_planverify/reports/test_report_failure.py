@@ -171,11 +171,12 @@ def test_only_the_report_of_the_same_plan_and_todo_is_removed(plan: LoadedPlan) 
     assert path.exists()
 
 
-def test_symbolic_link_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", ["../elsewhere", "diagnostics"])
+def test_symbolic_link_in_place_of_the_folder_is_refused(target: str, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     root = tmp_path / "root"
     root.mkdir()
-    (root / "diagnostics").symlink_to(tmp_path / "elsewhere")
+    (root / "diagnostics").symlink_to(target)
     with pytest.raises(PlannerError, match="not written through a symbolic link"):
         write_failure_report({"todo": {"id": "t1"}}, root=root, name="t1")
     assert list((tmp_path / "elsewhere").iterdir()) == []

@@ -168,6 +168,12 @@ def test_learned_modules_and_levels_persist_to_the_next_run(tmp_path: Path):
     assert json.loads((tmp_path / "warm.json").read_text())["refused"] == ["lxml"]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the platform has no pipes with names")
+def test_pipe_in_place_of_the_warm_file_blocks_no_run(tmp_path: Path):
+    os.mkfifo(tmp_path / "warm.json")
+    assert pool_of(Base(), tmp_path).server(START, Level.STARTED)
+
+
 @pytest.mark.parametrize(
     "text",
     ["", '{"version": 99, "groups": {}}', '{"version": 1, "groups": {"x": 3}}', "[" * 100_000],
