@@ -12,6 +12,7 @@ import ast
 import posixpath
 import re
 from collections import Counter
+from functools import lru_cache
 from importlib import import_module
 from itertools import pairwise
 from pathlib import PurePosixPath
@@ -28,6 +29,7 @@ from pytest_planverify.guards.hygiene.source import (
     UNKNOWN,
     Module,
     Site,
+    dotted,
     fold,
     name_of,
     returned,
@@ -36,7 +38,7 @@ from pytest_planverify.guards.hygiene.source import (
 from pytest_planverify.guards.hygiene.special_cases import special_cases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from planner.model.evidence import HygieneSignal
     from pytest_planverify.guards.hygiene.changes import TreeDifferences
@@ -93,9 +95,14 @@ def _ends_process(site: Site, changes: TreeDifferences) -> str | None:
     """Find calls that end the process, and with it pytest, before it can report a failure."""
     meaning = site.meaning(site.node)
     # Forked children have to exit this way, or they would run the rest of their parent's program.
-    if meaning not in _ENDS_AT_ONCE or (site.function is not None and "fork" in ast.unparse(site.function)):
+    if meaning not in _ENDS_AT_ONCE or (site.function is not None and _mentions_fork(site.function)):
         return None
     return f"{meaning} ends the process"
+
+
+@lru_cache(maxsize=16)  # once for all findings in a function, which may be long
+def _mentions_fork(function: ast.AST) -> bool:
+    return "fork" in ast.unparse(function)
 
 
 def _skips_its_test(site: Site, changes: TreeDifferences) -> str | None:
@@ -234,24 +241,38 @@ def _asks_for_tests(site: Site, changes: TreeDifferences) -> str | None:
     if not words:
         return None
     # The searched place is in the same expression, or a loop of the same function iterates over it.
-    place = _place_in([expression], site)
+    place = next(filter(None, _places_in([expression], site.module)), "")
     is_search = is_search or (isinstance(node, ast.Compare) and not changes.runs_alone(site.module.path))
     if not place and is_search:
-        around = ast.walk(site.function or site.module.tree)
-        loops = [each.iter for each in around if isinstance(each, ast.For | ast.comprehension)]
-        place = _place_in([node, *loops], site)
+        own, loops = _places_in([node], site.module), _places_of_loops(site.module, site.function)
+        place = own[0] or loops[0] or own[1] or loops[1]
     found = next((word for word in words if place and _is_test_word(word, place, site)), None)
     return f"{place} is searched for {found!r}" if found is not None else None
 
 
-def _place_in(nodes: list[ast.expr] | list[ast.AST], site: Site) -> str:
-    """Return the searched place: loaded modules, arguments or environment; empty if there is none."""
+@lru_cache(maxsize=16)  # once for all comparisons in a function, which may be thousands
+def _places_of_loops(module: Module, function: ast.AST | None) -> tuple[str, str]:
+    """Return the places that loops of a function iterate over, else those of a module's."""
+    around = ast.walk(function or module.tree)
+    return _places_in(
+        [each.iter for each in around if isinstance(each, ast.For | ast.comprehension)], module
+    )
+
+
+def _places_in(nodes: Sequence[ast.AST], module: Module) -> tuple[str, str]:
+    """Return the searched place (loaded modules, arguments or environment), and one by attribute's name.
+
+    Each is empty if there is none.
+    """
     below = [each for node in nodes for each in ast.walk(node)]
-    meanings = (str(each.value) if isinstance(each, ast.Constant) else site.meaning(each) for each in below)
+    meanings = (
+        str(each.value) if isinstance(each, ast.Constant) else dotted(each, module.aliases)
+        for each in below
+    )
     found = next((each for each in meanings if _PLACES.fullmatch(each)), "")
     # The module of an object, such as the stream that pytest puts in place of standard output.
     names = (each.attr for each in below if isinstance(each, ast.Attribute))
-    return found or next((name for name in names if name in ("cmdline", "__module__")), "")
+    return found, next((name for name in names if name in ("cmdline", "__module__")), "")
 
 
 def _words(node: ast.expr, module: Module) -> list[str]:
@@ -305,10 +326,14 @@ def _reads_call_stack(site: Site, changes: TreeDifferences) -> str | None:
     is_part = isinstance(node, ast.Attribute) and node.attr in ("f_back", "tb_frame", "findCaller")
     if not (decides or is_part or _FRAMES.fullmatch(meaning)) or _LOGS.search(site.place):
         return None
-    scope = site.function or site.module.tree
-    if decides or any(_decides_by_frame(each) for each in ast.walk(scope)):
+    if decides or _scope_decides_by_frame(site.function or site.module.tree):
         return f"{site.place or 'The module'} depends on its caller"
     return None
+
+
+@lru_cache(maxsize=16)
+def _scope_decides_by_frame(scope: ast.AST) -> bool:
+    return any(map(_decides_by_frame, ast.walk(scope)))
 
 
 def _decides_by_frame(node: ast.AST) -> bool:
@@ -403,8 +428,11 @@ def _finds_data(pattern: str, changes: TreeDifferences) -> bool:
 def _is_data(text: str, changes: TreeDifferences) -> bool:
     """Return whether a text is the path of test data, or its end with a folder."""
     # The product may have a file of the same name elsewhere.
-    data = [path for path in changes.data if _TEST_FOLDER.search(posixpath.dirname(path) + "/")]
-    return "/" in text.strip("/") and any(f"/{path}".endswith(f"/{text.lstrip('./')}") for path in data)
+    end = f"/{text.lstrip('./')}"
+    return "/" in text.strip("/") and any(
+        f"/{path}".endswith(end) and _TEST_FOLDER.search(posixpath.dirname(path) + "/")
+        for path in changes.data
+    )
 
 
 def _runs_hidden_code(site: Site, changes: TreeDifferences) -> str | None:

@@ -408,6 +408,14 @@ def test_long_blanks_in_data_are_read_in_linear_time() -> None:
     assert signs({"pkg/x.py": "X = 1"}, tree=tree) == set()
 
 
+def test_functions_of_many_comparisons_or_exits_are_read_in_linear_time() -> None:
+    lines = "".join(f"    if name == 'n{number}': return {number}\n" for number in range(2_000))
+    started = time.process_time()
+    assert signs({"pkg/x.py": f"def f(name):\n{lines}"}) == set()
+    assert signs({"pkg/x.py": "import os\ndef f():\n" + "    os._exit(1)\n" * 1_000}) == {"exit"}
+    assert time.process_time() - started < 10
+
+
 def test_brackets_in_the_text_of_an_equality_are_read_in_linear_time() -> None:
     equality = f"def __eq__(self, other): return str(self) == str(other) + {'[' * 150_000!r}"
     assert signs({"pkg/x.py": f"class Word(str):\n    {equality}\n"}) == set()
