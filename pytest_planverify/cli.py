@@ -123,6 +123,8 @@ def main() -> None:
         # When the terminal is closed, but not under nohup.
         if (number := getattr(signal, "SIGHUP", None)) and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
+        if hasattr(signal, "SIGCHLD"):  # inherited as ignored, it would make each exit status a 0
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     guarded(lambda: app(prog_name="planverify"))
 
 

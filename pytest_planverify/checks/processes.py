@@ -90,7 +90,7 @@ def run_process(
     ``watch`` is called regularly meanwhile; an exception from it ends the process and propagates.
     ``grace_seconds`` is the time from SIGTERM to SIGKILL. Everything that the process started has ended
     when this returns: after a normal exit, after an exceeded limit, and after an interruption. Raises
-    ``OSError`` or ``ValueError`` if the program cannot be started.
+    ``OSError`` or ``ValueError`` if the program cannot be started, or its exit status was lost.
     """
     token = f"{os.getpid()}-{uuid.uuid4().hex}"  # our process id for end_processes_of()
     load_libc()
@@ -198,7 +198,10 @@ def signal_name(number: int) -> str:
 def _wait_for_end(
     process: subprocess.Popen[bytes], timeout_seconds: float, watch: Callable[[], None] | None
 ) -> bool:
-    """Return whether the process ended within the limit. Exceptions of ``watch`` propagate."""
+    """Return whether the process ended within the limit. Exceptions of ``watch`` propagate.
+
+    Raises ``ChildProcessError`` if its exit status is lost: SIGCHLD is ignored, or another has reaped it.
+    """
     ended = threading.Event()
 
     def wait() -> None:
@@ -218,6 +221,8 @@ def _wait_for_end(
             return False
         if watch is not None:
             watch()
+    if hasattr(os, "waitid"):  # Popen takes a status that was lost for 0
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     return True
 
 

@@ -18,7 +18,7 @@ _requests = 0
 
 @contextlib.contextmanager
 def stop_in_order() -> Generator[None]:
-    """Raise ``KeyboardInterrupt`` on the first stop request, even if its signal was inherited as ignored.
+    """Raise ``KeyboardInterrupt`` on the first stop request; no signal stays ignored that was inherited so.
 
     The next requests are ignored, up to :data:`PATIENCE`: aborting the shutdown would leave processes
     behind and no outcomes written. Previous handlers are restored at the end.
@@ -32,10 +32,14 @@ def stop_in_order() -> Generator[None]:
         if _requests == 1 or _requests > PATIENCE:
             raise KeyboardInterrupt
 
+    handlers: dict[signal.Signals, Any] = {signal.SIGINT: interrupt, signal.SIGTERM: interrupt}
+    # Where the kernel discards the exit status of children, each failure of one would be taken for success.
+    if hasattr(signal, "SIGCHLD") and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        handlers[signal.SIGCHLD] = signal.SIG_DFL
     previous: dict[signal.Signals, Any] = {}
     try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            previous[number] = signal.signal(number, interrupt)
+        for number, handler in handlers.items():
+            previous[number] = signal.signal(number, handler)
     except ValueError:  # not in the main thread: a program called pytest.main()
         pass
     try:

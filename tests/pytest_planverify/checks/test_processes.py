@@ -54,6 +54,15 @@ sys.exit(3)
     assert 0 < result.duration_ms < 30_000
 
 
+def test_lost_exit_status_is_no_success(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then discards it
+    try:
+        with pytest.raises(ChildProcessError):
+            run("raise SystemExit(3)", tmp_path)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
 def test_unknown_signal_is_named_by_its_number() -> None:
     assert signal_name(99) == "signal 99"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import weakref
 
@@ -155,3 +156,13 @@ def test_previous_signal_handlers_are_restored():
     with stop_in_order():
         assert signal.getsignal(signal.SIGTERM) is not before
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_exit_statuses_of_children_are_kept_where_their_signal_was_inherited_as_ignored():
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with stop_in_order():
+            assert subprocess.run(["false"]).returncode == 1
+        assert signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGCHLD, before)
