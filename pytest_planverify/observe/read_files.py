@@ -71,8 +71,7 @@ class ReadFiles:
             # The module platform runs uname, which reads no files of the project.
             "subprocess.Popen": lambda args: args[0] == "uname" or self._lose("it started a process"),
             "open": self._open,
-            # The file under the new name is the worker's own output, too.
-            "os.rename": lambda args: self._emptied.add(_absolute(args[1])),
+            "os.rename": self._rename,
         }
 
     def facts(self) -> dict[str, Any]:
@@ -124,6 +123,16 @@ class ReadFiles:
                 if len(self._opened) > _MOST_OPENED:
                     self._unknown = "it opened too many files"
                     self._opened.clear()
+
+    def _rename(self, args: tuple[Any, ...]) -> None:
+        """Process a rename: own output stays that, another file may be read by its new name."""
+        before, now = map(_absolute, args[:2])
+        if args[2:] != (-1, -1):  # relative to folders that are held open
+            self.lose_track()
+        elif before in self._emptied:
+            self._emptied.add(now)
+        else:
+            self._opened.add(before)
 
     def _resolved(self, path: Any, mode: object) -> str:
         """Return the absolute path; empty if there is no file to note.

@@ -31,6 +31,9 @@ class Events:
     def opened(self, name: str, flags: int = READ) -> Events:
         return self.raised("open", str(self.root / name), "r", flags)
 
+    def renamed(self, before: str, now: str, folder: int = -1) -> Events:
+        return self.raised("os.rename", str(self.root / before), str(self.root / now), -1, folder)
+
     @property
     def facts(self) -> dict[str, Any]:
         return self.files.facts()
@@ -61,10 +64,17 @@ def test_file_opened_for_reading_counts_as_read(events: Events):
 def test_file_first_written_by_the_worker_does_not_count_as_read(events: Events):
     events.opened("out.txt", WRITE | os.O_TRUNC).opened("out.txt")
     events.opened("log.txt", WRITE | os.O_APPEND)
-    events.raised("os.rename", "whatever", str(events.root / "made.txt"), -1, -1).opened("made.txt")
+    events.renamed("out.txt", "made.txt").opened("made.txt")
     events.opened("read.txt").opened("read.txt", WRITE | os.O_TRUNC)
 
     assert events.names == {"read.txt"}
+
+
+def test_file_of_the_project_that_was_renamed_counts_as_read(events: Events):
+    events.renamed("config.json", "config.bak").renamed("config.bak", "config.json").opened("config.json")
+
+    assert "config.json" in events.names
+    assert "unknown" in events.renamed("out.txt", "made.txt", folder=3).facts
 
 
 def test_bytecode_counts_as_its_source_and_caches_are_ignored(events: Events):
