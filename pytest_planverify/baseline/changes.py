@@ -45,7 +45,7 @@ _DIFF = (
 _OWN = (".planverify/", "diagnostics/")
 """Folders of the verifier's own records, which are never changes."""
 _PLAN_SUFFIXES = (".yaml", ".yml", ".json")
-_NAMES_PLAN = re.compile(rb"^\W*todo_list_id\W*:", re.MULTILINE)
+_NAMES_PLAN = re.compile(rb"^[^\w\n]*todo_list_id[^\w\n]*:", re.MULTILINE)
 """The key that identifies a plan file."""
 _MOST_PLANS = 200
 _HEAD_BYTES = 1 << 16

@@ -69,10 +69,9 @@ def spans_of(source: str | bytes) -> list[Span]:
     return sorted(found)
 
 
-def function_at(spans: Iterable[Span], line: int) -> str | None:
-    """Return the qualified name of the innermost function or class around a line, or ``None``."""
-    around = [span for span in spans if span.first <= line <= span.last]
-    return max(around, key=lambda span: span.first).name if around else None
+def names_by_line(spans: Iterable[Span]) -> dict[int, str]:
+    """Return the qualified name of the innermost function or class by line; ``spans`` are sorted."""
+    return {line: span.name for span in spans for line in range(span.first, span.last + 1)}
 
 
 def compare(before: str, now: str) -> list[str]:
@@ -118,6 +117,7 @@ def hunks_of(path: str, diff: Iterable[str], now: str, side: Side | None) -> Ite
     Texts are sanitized, redacted and clipped.
     """
     spans = spans_of(now) if path.endswith((".py", ".pyi")) else []
+    names = names_by_line(spans)
     documented = {number for span in spans for number in span.docstring}
     found: dict[object, tuple[int, str | None, list[str]]] = {}  # line, function and changed lines
     line = loose = 0  # of the current file; blocks outside of functions
@@ -134,14 +134,14 @@ def hunks_of(path: str, diff: Iterable[str], now: str, side: Side | None) -> Ite
         # Removed lines have no place in the current file: the added lines below replace them.
         changed = [*waiting, text] if is_added else waiting
         if changed:
-            place = function_at(spans, line) if is_added else _place_of_removed(changed, line, spans)
+            place = names.get(line) if is_added else _place_of_removed(changed, line, spans)
             # Blank lines stay with the lines above, so that they start no hunk of their own.
             if current is None or (is_added and not is_blank and place != found[current][1]):
                 loose += place is None
                 # Blocks outside of functions stay separate up to the limit; the rest joins the last one.
                 current = min(loose, _MOST_LOOSE) if place is None else place
                 # Lines that were removed from the end of a function are placed at its new last line.
-                is_inside = any(span.name == place and span.first <= line <= span.last for span in spans)
+                is_inside = f"{names.get(line)}.".startswith(f"{place}.")
                 found.setdefault(current, (line if is_inside or place is None else line - 1, place, []))
             first, function, lines = found[current]
             lines += changed

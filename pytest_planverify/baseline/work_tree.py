@@ -172,7 +172,7 @@ _TEST_FOLDER = re.compile(r"_?(?:\w+[_-])?tests?(?:[_-]\w+)?")
 _DATA_FOLDER = re.compile(r"fixtures?|test[_-]?data|golden|snapshots|__snapshots__|cassettes|expected")
 _SOURCES = frozenset({".py", ".pyi", ".pyx", ".js", ".ts", ".tsx", ".jsx", ".mjs", ".cjs", ".go", ".rs"})
 """Suffixes of source files; in test folders they are test support, elsewhere product."""
-_PLUGINS = re.compile(rb"""pytest_plugins\s*(?::[^=\n]*)?=\s*([\[({][^\])}]*|[^\n]*)""")
+_PLUGINS = re.compile(rb"""pytest_plugins\s*(?::[^=\n]{0,200})?=\s*([\[({][^\])}]*|[^\n]*)""")
 """An assignment to ``pytest_plugins``: a string, or a bracketed list of several lines."""
 _PLUGIN_OPTION = re.compile(rb"""(?:^|[\s"'=\[])-p[\s"',=]*([\w.]+)(?![\w.:])""")
 """``-p module`` in ``addopts``, but not ``-p no:module``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,11 @@ from planner.model.evidence import Hunk
 from planner.model.verdicts import Side
 from planner.planfile.tree import FlatPlan, load_tree
 from pytest_planverify.baseline import repository as repository_module
+from pytest_planverify.baseline import work_tree
 from pytest_planverify.baseline.changes import Changes
 from pytest_planverify.baseline.hunks import MOST_HUNKS, compare, hunks_of, parts_of_diff
 from pytest_planverify.baseline.kept_baseline import KeptBaseline, keep_baseline
+from pytest_planverify.baseline.work_tree import WorkTree
 from pytest_planverify.guards.plan_guards import since
 
 
@@ -303,6 +306,18 @@ def test_hunks_per_file_are_limited_and_the_last_counts_the_rest():
 
     assert len(found) == 20
     assert sum(each.added for each in found) == 60
+
+
+def test_large_generated_texts_are_read_in_bounded_time(tmp_path: Path):
+    stubs = "".join(f"def f{number}(a):\n    return a\n\n" for number in range(5_000))
+    (tmp_path / "data.yaml").write_text("\n" * 60_000)
+    (tmp_path / "conftest.py").write_text("pytest_plugins:" * 6_000)
+    started = time.process_time()
+
+    assert len(list(hunks_of("a.pyi", compare("", stubs), stubs, None))) == 5_000
+    assert Changes(tmp_path).apart == ()
+    assert list(work_tree._plugins(WorkTree(tmp_path))) == []
+    assert time.process_time() - started < 6  # 80 s in quadratic time
 
 
 def test_secrets_in_changed_lines_are_removed():
