@@ -141,12 +141,15 @@ def _reading(path: str) -> Generator[None]:
 
 def _faults(spec: ArtifactSpec, root: Path) -> list[_Fault]:
     """Return the faults of all files; a fault of the schema or the glob is the only one."""
+    named = spec.json_schema
     try:
         with _reading(spec.path):
             validate = _validator(spec, root)
             paths = _paths(spec.path, root)
     except _Fault as fault:
         return [fault]
+    except RecursionError:
+        return [_Fault("bad_schema", str(named), expected=named, actual="it is nested too deeply")]
     faults: list[_Fault] = []
     for path in paths:
         try:
@@ -155,7 +158,7 @@ def _faults(spec: ArtifactSpec, root: Path) -> list[_Fault]:
         except _Fault as fault:
             faults.append(fault)
         except RecursionError:  # the validator descends into the document
-            faults.append(_Fault("schema", path, actual="nested too deeply to be checked"))
+            faults.append(_Fault("schema", path, expected=named, actual="nested too deeply to be checked"))
     return faults
 
 
@@ -293,29 +296,39 @@ def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
     # true and false are schemas, too: they accept everything or nothing.
     if type(schema) not in (dict, bool):
         raise bad("it is not an object")
-    try:
-        chosen: Any = validator_for(schema, default=Draft202012Validator)
-        chosen.check_schema(schema)
-    except SchemaError as error:
-        raise bad(f"{error.json_path}: {error.message}") from error
-    # For a $schema that is no URL, and a pattern that repeats more often than re can count.
-    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise bad(str(error)) from error
-    # With its default registry, jsonschema would fetch the schemas that this one refers to.
-    validator: Any = chosen(schema, registry=EMPTY_REGISTRY)
 
-    def validate(path: str, document: Any) -> None:
+    @contextmanager
+    def using() -> Generator[None]:
         try:
-            # References and patterns are only resolved while a document is validated.
             with _time_limit(MAX_SCHEMA_SECONDS):
-                errors: list[Any] = list(islice(validator.iter_errors(document), MAX_SCHEMA_ERRORS))
+                yield
         except TimeoutError as error:
             raise bad(f"it takes more than {MAX_SCHEMA_SECONDS} s; simplify its patterns") from error
+        except SchemaError as error:
+            raise bad(f"{error.json_path}: {error.message}") from error
         except Unresolvable as unresolvable:
             raise bad(f"it refers to {unresolvable.ref}, which is not fetched") from unresolvable
         except re.error as error:
             raise bad(f"it has a pattern that is not a regular expression: {error}") from error
-        except (ValueError, ArithmeticError) as error:  # such as numbers beyond those of floats
+        except (RecursionError, ArithmeticError):
+            raise
+        except Exception as error:  # what jsonschema does not foresee, such as a reference that is no text
+            raise bad(f"{type(error).__name__}: {error}") from error
+
+    try:
+        with using():
+            chosen: Any = validator_for(schema, default=Draft202012Validator)
+            chosen.check_schema(schema)
+            # With its default registry, jsonschema would fetch the schemas that this one refers to.
+            validator: Any = chosen(schema, registry=EMPTY_REGISTRY)
+    except ArithmeticError as error:  # a pattern that repeats more often than re can count
+        raise bad(str(error)) from error
+
+    def validate(path: str, document: Any) -> None:
+        try:
+            with using():  # references and patterns are only resolved while a document is validated
+                errors: list[Any] = list(islice(validator.iter_errors(document), MAX_SCHEMA_ERRORS))
+        except ArithmeticError as error:  # a number beyond those of floats
             raise _Fault("schema", path, expected=named, actual=f"it cannot be checked: {error}") from error
         if errors:
             nearest = min(errors, key=lambda each: len(each.absolute_path))

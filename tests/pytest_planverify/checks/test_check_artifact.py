@@ -153,6 +153,7 @@ def test_deeply_recursive_schema_does_not_crash(root: Path) -> None:
     check(root, "deep.json", schema="rec.json")
     (root / "self.json").write_text('{"$ref": "#"}')
     assert problem(root, "out/a.json", schema="self.json") == "schema"
+    assert "does not satisfy self.json" in (check(root, "out/a.json", schema="self.json").reason or "")
 
 
 @pytest.mark.parametrize(
@@ -168,6 +169,10 @@ def test_deeply_recursive_schema_does_not_crash(root: Path) -> None:
         ('{"$schema": "//["}', "Invalid"),
         ('{"$schema": [1]}', "unhashable"),
         ('{"pattern": "a{99999999999}"}', "the repetition number"),
+        ('{"not": ' * 400 + "{}" + "}" * 400, "nested too deeply"),
+        ('{"$schema": []}', "TypeError"),
+        ('{"$ref": "#/enum/x", "enum": [1]}', "ValueError"),
+        ('{"properties": {"rows": {"$id": "http://[x", "$ref": "a"}}}', "ValueError"),
     ],
 )
 def test_unusable_schema_fails(root: Path, schema: str, said: str) -> None:
