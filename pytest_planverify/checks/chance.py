@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.verdicts import EvidenceKind, Side
+from planner.planfile.project_files import read_regular
 from planner.text.python_text import parse_module
 
 if TYPE_CHECKING:
@@ -89,8 +90,8 @@ def _function_draws(path: Path, line: int, *, with_sets: bool = True) -> bool:
 def _scopes_of(path: Path) -> tuple[_Scope, ...] | None:
     """Return the functions and the module of a file; ``None`` if it is missing or too large."""
     try:
-        return _parsed(path.read_bytes()) if path.stat().st_size <= _LARGEST else None
-    except (OSError, ValueError):  # a null byte in the name
+        return _parsed(read_regular(path, _LARGEST))
+    except (OSError, ValueError):  # also of a larger file, and for a null byte in the name
         return None
 
 
@@ -105,7 +106,8 @@ def _parsed(source: bytes) -> tuple[_Scope, ...]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             own = list(ast.walk(node))
             inside.update(own)
-            is_fixture = any("fixture" in ast.dump(each) for each in node.decorator_list)
+            names = (each for decorator in node.decorator_list for each in ast.walk(decorator))
+            is_fixture = any("fixture" in getattr(each, "attr", getattr(each, "id", "")) for each in names)
             first = min(each.lineno for each in (node, *node.decorator_list))
             is_helper = is_fixture or not node.name.startswith("test")
             scopes.append(_Scope(first, node.end_lineno or 0, node.name, is_helper, *_chances(own)))

@@ -22,6 +22,7 @@ from pytest_planverify.checks.result import Judgement
 from pytest_planverify.diagnosis.tool_output import read_traceback
 from pytest_planverify.session.judge import judge
 from pytest_planverify.session.records import Death, RawEvidence, TestRecord, WorkerRecord
+from pytest_planverify.session.run_folder import clear_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -64,6 +65,7 @@ def run_foreign(
     )
     record, witness, result = WorkerRecord(), Witness.EXIT_CODE, None
     for attempt, extra, file in attempts:
+        clear_path(file)
         file.unlink(missing_ok=True)  # the report of an earlier run would pass for that of this one
         argv, limit = [*launcher, *plain, *extra], judged.limit_seconds
         try:
@@ -72,7 +74,8 @@ def run_foreign(
             return _not_started(judged, launcher, args, error)
         # A missing, incomplete or invalid report is no witness.
         with suppress(
-            OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, ET.ParseError
+            *(OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError),
+            *(RecursionError, ET.ParseError),
         ):
             record, witness = read_report(file, attempt), attempt
             break
@@ -114,11 +117,11 @@ def _add_end(record: WorkerRecord, result: ProcessResult) -> None:
 def read_report(file: Path, witness: Witness) -> WorkerRecord:
     """Parse a report of pytest-json-report, or pytest's JUnit XML of the family xunit1.
 
-    Raises ``OSError``, ``ValueError``, ``KeyError``, ``TypeError``, ``AttributeError`` or ``ParseError`` if
-    there is no valid report.
+    Raises an error of those that :func:`run_foreign` expects if there is no valid report.
     """
+    content = read_regular(file)  # which a pipe in its place does not block
     data: dict[str, Any] = (
-        _junit_as_json(file) if witness is Witness.JUNIT_XML else json.loads(read_regular(file))
+        _junit_as_json(content) if witness is Witness.JUNIT_XML else json.loads(content.decode())
     )
     if "summary" not in data:
         raise ValueError("no report of pytest-json-report")
@@ -131,7 +134,7 @@ def read_report(file: Path, witness: Witness) -> WorkerRecord:
         result = TestRecord(
             nodeid,
             TestOutcome("passed" if was_rerun else entry["outcome"]).value,
-            sum(float(phase.get("duration", 0)) for _, phase in phases) * 1000,
+            round(sum(float(phase.get("duration", 0)) for _, phase in phases) * 1000),  # finite
             entry.get("reason"),
             int(was_rerun),
             [(str(name), value) for each in properties for name, value in dict(each).items()],
@@ -214,17 +217,18 @@ _JUNIT_PHASES = {
 """Prefixes of error messages from other phases than the call."""
 
 
-def _junit_as_json(file: Path) -> dict[str, Any]:
+def _junit_as_json(content: bytes) -> dict[str, Any]:
     """Return the members of a JSON report that JUnit XML has, too; its phases are those that failed.
 
     Raises ``ParseError`` or ``ValueError`` if it is invalid.
     """
-    root = ET.fromstring(read_regular(file))
+    root = ET.fromstring(content)
     if root.tag not in ("testsuites", "testsuite"):
         raise ValueError("no JUnit XML")
     data: dict[str, Any] = {"summary": {}, "tests": [], "collectors": []}
     for case in root.iter("testcase"):
-        found = next((child for child in case if child.tag in _JUNIT_OUTCOMES), None)
+        children = (child for tag in _JUNIT_OUTCOMES for child in case.findall(tag))
+        found = next(children, None)  # a failed teardown rather than the skipped test before it
         outcome = TestOutcome.PASSED if found is None else _JUNIT_OUTCOMES[found.tag]
         # pytest reports an expected failure as skipped, with this type.
         if found is not None and found.get("type") == "pytest.xfail":

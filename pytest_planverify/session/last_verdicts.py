@@ -254,7 +254,7 @@ class FileDigests:
         digest = self.of(name)
         if name.endswith(_PYTHON) and digest not in self._examining:
             with suppress(OSError):
-                self._examining[digest] = _EXAMINING.search((self._root / name).read_bytes()) is not None
+                self._examining[digest] = _EXAMINING.search(read_regular(self._root / name)) is not None
         return self._examining.get(digest, False)
 
     def basis(self, record: WorkerRecord, more: Iterable[str | None]) -> tuple[RestsOn | None, bool]:

@@ -37,7 +37,7 @@ from planner.errors import CommandSyntaxError, FileWriteError
 from planner.model.evidence import ProcessEnd
 from planner.planfile.discovery import INI_FILES
 from planner.planfile.file_writer import replace_file
-from planner.planfile.project_files import read_regular
+from planner.planfile.project_files import open_regular, read_regular
 from pytest_planverify.checks.processes import (
     AwakeClock,
     end_descendants,
@@ -634,7 +634,8 @@ class Watcher:
         spec = self.spec
         # As JournalWriter writes it; a line that looks like it only by chance is dropped in _drain().
         self._tail.only = f'"session": "{spec.worker_id}"'.encode()
-        clear_path(Path(spec.journal))  # an earlier worker may have removed or replaced the journal
+        for file in filter(None, (spec.journal, spec.board, spec.stacks, spec.log)):
+            clear_path(Path(file))  # an earlier worker may have removed it, or put a pipe in its place
         self._tail.follow()
         prepare_board(spec.board)
         self.record.launched_at = time.time()
@@ -825,7 +826,7 @@ class Watcher:
     def _tail_of(self, path: Path) -> str:
         """Return the end of a text file of the worker; empty if it cannot be read."""
         try:
-            with open(path, "rb") as stream:
+            with open_regular(path) as stream:
                 stream.seek(0, os.SEEK_END)
                 stream.seek(max(stream.tell() - _TAIL_BYTES, 0))
                 text = stream.read().decode("utf-8", "replace").strip()
@@ -837,7 +838,7 @@ class Watcher:
     def _phase(self) -> str | None:
         """Return the phase of the running test from the worker's byte on the board; ``None`` if unknown."""
         try:
-            with open(self.spec.board, "rb") as file:
+            with open_regular(self.spec.board) as file:
                 return PHASE_NAMES.get(file.read()[self.spec.slot])
         except (OSError, IndexError):
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,15 @@ def test_code_that_looks_at_sizes_of_files_depends_on_all_data_files(
 
     assert (FileDigests(tmp_path).why_stale(basis, {"data.csv": HAS_CHANGED}) is not None) == examines
     assert FileDigests(tmp_path).why_stale(basis, {"b.py": HAS_CHANGED}) is None
+
+
+def test_pipe_that_a_worker_read_does_not_block(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe.py")
+
+    basis, _ = FileDigests(tmp_path).basis(worker(files=[str(tmp_path / "pipe.py")]), [])
+
+    assert basis is not None
+    assert not basis.native
 
 
 def test_file_changed_during_a_worker_invalidates_its_basis(tmp_path: Path):

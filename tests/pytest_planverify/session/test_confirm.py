@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -200,8 +201,16 @@ FIXTURE = "@pytest.fixture\ndef cart(): return draw()\n\ndef draw(): return rand
         ("def test_it(): assert 1 == 3\n\ndef test_b(): assert random.random()\n", False),
         ("SEED = random.random()\n\ndef test_it(): assert 1 == 3\n", False),
         ("def test_it(): assert count(3) == 3\n\ndef count(n): return count(n - 1)\n", False),
+        (f"@with_sum({'+'.join('1' * 2_000)})\ndef test_it(): assert 0\n", False),
     ],
-    ids=["behind a fixture", "a fixture named like a test", "another test", "the module", "recursive"],
+    ids=[
+        "behind a fixture",
+        "a fixture named like a test",
+        "another test",
+        "the module",
+        "recursive",
+        "deep",
+    ],
 )
 def test_helpers_in_the_test_file_count_as_code_of_the_test(text: str, draws: bool, tmp_path: Path):
     (tmp_path / "test_a.py").write_text(text)
@@ -231,9 +240,11 @@ def test_code_compiled_under_a_name_that_no_file_can_have_is_not_random(name: st
     assert not depends_on_chance(failure(exceptions=(error(frame),)), tmp_path)
 
 
-@pytest.mark.parametrize("text", ["def test_it(:\n", None], ids=["broken", "missing"])
+@pytest.mark.parametrize("text", ["def test_it(:\n", None, "pipe"], ids=["broken", "missing", "a pipe"])
 def test_file_that_cannot_be_parsed_is_not_random(text: str | None, tmp_path: Path):
-    if text is not None:
+    if text == "pipe":
+        os.mkfifo(tmp_path / "test_a.py")
+    elif text is not None:
         (tmp_path / "test_a.py").write_text(text)
 
     assert not depends_on_chance(failure(), tmp_path)

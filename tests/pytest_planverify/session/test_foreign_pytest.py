@@ -42,6 +42,10 @@ class TestOuter:
     @pytest.mark.parametrize("text", ["a.b", "c::d"])
     def test_parameter(self, text): assert text
 """
+ENDLESS = (
+    '{"summary": {}, "tests": [{"nodeid": "a", "outcome": "passed", '
+    '"call": {"outcome": "passed", "duration": 1e999}}]}'
+)
 FAILURES = """
 import pytest
 import wallet
@@ -64,7 +68,7 @@ def pytest_run(
     """Return the judgement of the tests, after checking by what it was reached."""
     (folder / "test_x.py").write_text(text)
     env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    launcher = PYTEST if witness is Witness.JUNIT_XML else (*PYTEST, "-p", "pytest_jsonreport.plugin")
+    launcher = PYTEST if witness is not Witness.JSON_REPORT else (*PYTEST, "-p", "pytest_jsonreport.plugin")
     command = dataclasses.replace(COMMAND, limit_seconds=seconds)
     words = (*QUIET, *args, "test_x.py")
     judgement = run_foreign(command, launcher, words, root=folder, env=env, folder=folder)
@@ -212,12 +216,38 @@ def test_unexplained_exit_status_fails(tmp_path: Path):
 
 
 @pytest.mark.parametrize("witness", [Witness.JSON_REPORT, Witness.JUNIT_XML])
-@pytest.mark.parametrize("content", ["", "{}", "[]", "null", '{"tests": [{}]}', "<testsuites>", "<html/>"])
+@pytest.mark.parametrize(
+    "content", ["", "{}", "[]", "null", '{"tests": [{}]}', "<testsuites>", "<html/>", ENDLESS]
+)
 def test_invalid_report_is_refused(content: str, witness: Witness, tmp_path: Path):
     (tmp_path / "r").write_text(content)
 
-    with pytest.raises((ValueError, KeyError, TypeError, AttributeError, SyntaxError)):
+    with pytest.raises((ValueError, KeyError, TypeError, AttributeError, SyntaxError, OverflowError)):
         read_report(tmp_path / "r", witness)
+
+
+@pytest.mark.parametrize("make", ["os.mkfifo", "os.mkdir"])
+def test_report_replaced_by_a_pipe_or_a_folder_is_no_witness(make: str, tmp_path: Path):
+    place = str(tmp_path / "foreign.xml")
+    (tmp_path / "conftest.py").write_text(
+        "import atexit, os\n"
+        "def replace(path):\n    if os.path.isfile(path): os.unlink(path)\n"
+        f"    if not os.path.exists(path): {make}(path)\n"
+        f"atexit.register(replace, {place!r})\n"
+    )
+
+    assert pytest_run(tmp_path, "def test_1(): pass\n", witness=Witness.EXIT_CODE).witness
+
+
+def test_failed_teardown_of_a_skipped_test_is_read_from_junit(tmp_path: Path):
+    text = (
+        "import pytest\n@pytest.fixture\ndef late():\n    yield\n    assert 0\n"
+        "def test_1(late): pytest.skip('no')\n"
+    )
+
+    (test,) = pytest_run(tmp_path, text, witness=Witness.JUNIT_XML).tests
+
+    assert test.outcome is TestOutcome.ERROR
 
 
 def test_crash_location_becomes_the_frame_of_the_exception(tmp_path: Path):

@@ -60,6 +60,11 @@ TESTS: dict[str, str] = {
     "stops its parent": (
         "import os, signal\ndef test_1(): os.kill(os.getppid(), signal.SIGSTOP)\ndef test_2(): pass\n"
     ),
+    "leaves pipes": (
+        "import os, pathlib\ndef test_1():\n    for name in ('phases', 'w1.stacks', 'w2.log'):\n"
+        "        pathlib.Path('.planverify/runs/run', name).unlink(missing_ok=True)\n"
+        "        os.mkfifo(f'.planverify/runs/run/{name}')\n    os._exit(3)\n"
+    ),
     "import stops": "raise KeyboardInterrupt\ndef test_1(): pass\n",
     "stops": "import pytest\ndef test_1(): pytest.exit('enough')\ndef test_2(): pass\n",
     "dies when run again": (
@@ -182,6 +187,12 @@ def test_soft_limit_fails_only_the_slow_test(bench: Bench):
 
     assert outcomes(record) == ["failed", "passed"]
     assert (record.death, record.timed_out) == (None, True)
+
+
+def test_pipes_in_the_place_of_files_of_the_run_block_nobody(bench: Bench):
+    assert death_of(run(bench, "leaves pipes")).end.exit_code == 3
+
+    assert run(bench, "normal").exit_status == 0
 
 
 def test_import_that_exits_the_process_names_its_file(bench: Bench):
