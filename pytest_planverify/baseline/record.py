@@ -231,21 +231,21 @@ def inventory_of(records: Iterable[Record], root: Path) -> SessionInventory:
 
 def _is_overturned(records: Iterable[Record]) -> bool:
     """Return whether a session with failed tests ended with exit status 0."""
-    red: set[object] = set()
-    green: set[object] = set()
+    red: set[str] = set()
+    green: set[str] = set()
     for record in records:
         if record.get("record") == "test_finished" and record.get("outcome") in ("failed", "error"):
-            red.add(record.get("session"))
+            red.add(str(record.get("session")))
         elif record.get("record") == "session_ended" and record.get("exit_status") == 0:
-            green.add(record.get("session"))
+            green.add(str(record.get("session")))
     return not red.isdisjoint(green)
 
 
 def _are_lost(records: Iterable[Record]) -> bool:
     """Return whether records are missing, by the consecutive numbers of each writer (``pen``)."""
-    last: dict[object, int] = {}
+    last: dict[str, int] = {}
     for record in records:
-        pen, number = record.get("pen"), record.get("number")
+        pen, number = str(record.get("pen")), record.get("number")
         if isinstance(number, int):
             if number > last.get(pen, 0) + 1:
                 return True

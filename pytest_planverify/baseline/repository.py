@@ -140,8 +140,8 @@ def git(
             timeout=TIMEOUT_SECONDS,
             check=False,
         )
-    except OSError as error:
-        raise GitFailed(f"git cannot be run: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # a null byte, or a lone surrogate, in a name
+        raise GitFailed(f"git cannot be run: {getattr(error, 'strerror', error)}") from None
     except subprocess.TimeoutExpired:
         raise GitFailed(f"git {words[0]} did not answer within {TIMEOUT_SECONDS} s") from None
     if done.returncode not in accepted:

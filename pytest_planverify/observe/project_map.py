@@ -115,7 +115,7 @@ class ProjectMap:
         for folder in ("", "src", "lib", "tests", "test"):
             path = self.root / folder / tail
             for candidate in (path.with_name(f"{path.name}.py"), path / "__init__.py", path):
-                if candidate.exists():
+                if os.path.exists(candidate):  # unlike Path.exists() for a name of any length
                     return self.relative(str(candidate))
         return None
 

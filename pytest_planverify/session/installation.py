@@ -112,9 +112,10 @@ def _declared_requirements(root: Path) -> Iterator[tuple[str, str]]:
         plain = {}
     for text in _pyproject_requirements(plain):
         yield "pyproject.toml", text
-    setup = configparser.ConfigParser(interpolation=None)
-    with contextlib.suppress(OSError, ValueError, configparser.Error):
-        setup.read([root / "setup.cfg", root / "tox.ini"], encoding="utf-8")
+    setup = configparser.ConfigParser(interpolation=None, strict=False)
+    for name in ("setup.cfg", "tox.ini"):
+        with contextlib.suppress(OSError, ValueError, configparser.Error):
+            setup.read_string((root / name).read_text(encoding="utf-8"))
     options = dict(setup["options"]) if "options" in setup else {}
     extras = dict(setup["options.extras_require"]) if "options.extras_require" in setup else {}
     yield "setup.cfg", f"python{options.get('python_requires', '')}"
@@ -214,7 +215,7 @@ def _with_nearest(error: ExceptionFact, evidence: Evidence, root: Path) -> Excep
     built = root / (error.path or "")
     if imported and built.suffix in NATIVE_MODULES and built.is_relative_to(root):
         sources = (built.with_name(error.name.rpartition(".")[2] + suffix) for suffix in NATIVE_SOURCES)
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             age = built.stat().st_mtime
             unbuilt += [path for path in sources if path.exists() and path.stat().st_mtime > age]
     if unbuilt:

@@ -38,6 +38,11 @@ def repository(tmp_path: Path) -> Path:
 # -- the files of a project ----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("revision", ["a\0b", "\ud800"])
+def test_revision_that_no_command_line_can_hold_is_unknown(revision: str, repository: Path) -> None:
+    assert Repository(repository, repository, "", linked=False).commit(revision) is None
+
+
 def test_git_ignored_files_count_only_if_they_affect_tests(repository: Path) -> None:
     write(repository, "new.py", "ignored/data.txt", "ignored/conftest.py", "a.so", ".venv/pyvenv.cfg")
     write(

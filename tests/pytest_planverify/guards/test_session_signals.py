@@ -301,6 +301,7 @@ def test_inventory_merges_all_processes_with_relative_paths(tmp_path: Path) -> N
         },
         {"record": "session_inventory", "patched": "no"},
         {"record": "session_inventory", "patched": [["builtins.all", ""]], "without_body": ["t"]},
+        {"record": "test_finished", "session": [], "outcome": "failed", "pen": [], "number": 1},
         {"record": "test_finished", "session": "s1", "outcome": "failed", "pen": "1", "number": 1},
         {"record": "session_ended", "session": "s1", "exit_status": 0, "pen": "1", "number": 3},
     ]

@@ -365,6 +365,7 @@ def test_module_is_located_and_paths_are_relative_to_the_root(tmp_path: Path) ->
     assert project.locate("shop.cart") == "src/shop/cart.py"
     assert project.locate("helpers") == "tests/helpers.py"
     assert project.locate("shop.gone") is None
+    assert project.locate("shop." + "a" * 300) is None
     assert project.relative(str(tmp_path / "a" / "b.py")) == "a/b.py"
     assert project.relative("/x/b.py") == "/x/b.py"
     assert project.relative("<string>") == "<string>"

@@ -58,6 +58,25 @@ def test_unmet_requirements_are_reported(tmp_path: Path) -> None:
     assert unmet_requirements(tmp_path / "nowhere") == ()
 
 
+def test_extension_module_of_any_name_is_looked_for(tmp_path: Path) -> None:
+    error = ExceptionFact(
+        type="ImportError",
+        qualified="builtins.ImportError",
+        message="cannot import name 'x' from 'a' (a.so)",
+        name="a",
+        path="a\0.so",
+    )
+
+    assert with_installation(evidence(error), tmp_path).exceptions[0].nearest == ()
+
+
+def test_repeated_options_of_setup_cfg_are_read(tmp_path: Path) -> None:
+    text = "[options]\ninstall_requires =\n  first-gone\n[options]\ninstall_requires =\n  last-gone\n"
+    (tmp_path / "setup.cfg").write_text(text)
+
+    assert [each.name for each in unmet_requirements(tmp_path)] == ["last-gone"]
+
+
 @pytest.mark.parametrize("name", ["a" * 300 + ".b", "a\0.b", "/.b"])
 def test_missing_module_of_any_name_has_no_similar_ones(name: str, tmp_path: Path) -> None:
     found = with_installation(evidence(missing(name, TEST)), tmp_path)
