@@ -16,7 +16,7 @@ import os
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 from os import fsdecode, getcwd
-from os.path import lexists, normpath
+from os.path import dirname, isdir, join, lexists, normpath
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,6 +57,8 @@ class ReadFiles:
         """Paths opened for reading, or for reading and writing, as yet unfiltered."""
         self._emptied: set[str] = set()
         """Files written before they were read: the worker's own output."""
+        self._renamed_folders: set[str] = set()
+        """Folders that got another name."""
         self._unknown: str | None = None
         """Why the set of files is incomplete; ``None`` if it is complete."""
         self._native = False
@@ -72,6 +74,8 @@ class ReadFiles:
             "subprocess.Popen": lambda args: args[0] == "uname" or self._lose("it started a process"),
             "open": self._open,
             "os.rename": self._rename,
+            "os.link": lambda args: self._opened.add(_absolute(args[0])),
+            "os.symlink": self._link,
         }
 
     def facts(self) -> dict[str, Any]:
@@ -89,6 +93,8 @@ class ReadFiles:
         files = {*filter(_is_first_party, modules), *filter(None, opened)}
         if _before.has_project:
             self._unknown = self._unknown or "the project was imported before the worker began"
+        if any(self._project_file(path, foreign) for path in self._renamed_folders):
+            self._unknown = self._unknown or "it gave a folder of the project another name"
         if len(files) > MOST_FILES:
             self._unknown = self._unknown or "it read too many files"
         try:
@@ -129,10 +135,18 @@ class ReadFiles:
         before, now = map(_absolute, args[:2])
         if args[2:] != (-1, -1):  # relative to folders that are held open
             self.lose_track()
-        elif before in self._emptied:
+        elif before in self._emptied or not CACHES.isdisjoint(now.split("/")):  # as pytest makes its cache
             self._emptied.add(now)
         else:
-            self._opened.add(before)
+            self._name_again(before)
+
+    def _link(self, args: tuple[Any, ...]) -> None:
+        """Process a symbolic link: its target may be read by its name, perhaps in a temporary folder."""
+        self._name_again(normpath(join(dirname(_absolute(args[1])), fsdecode(args[0]))))
+
+    def _name_again(self, path: str) -> None:
+        """Note what gets another name, by which its content may be read."""
+        (self._renamed_folders if isdir(path) else self._opened).add(path)
 
     def _resolved(self, path: Any, mode: object) -> str:
         """Return the absolute path; empty if there is no file to note.

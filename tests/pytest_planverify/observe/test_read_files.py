@@ -77,6 +77,23 @@ def test_file_of_the_project_that_was_renamed_counts_as_read(events: Events):
     assert "unknown" in events.renamed("out.txt", "made.txt", folder=3).facts
 
 
+def test_target_of_a_new_link_counts_as_read(events: Events):
+    link, copy = str(events.root / "sub" / "link.json"), "/dev/shm/copy.json"
+    events.raised("os.symlink", "../config.json", link, -1)
+    events.raised("os.link", str(events.root / "data.csv"), copy, -1, -1).opened(copy)
+
+    assert events.names == {"config.json", "data.csv"}
+
+
+@pytest.mark.parametrize("event", ["os.symlink", "os.rename"])
+def test_files_of_a_folder_with_another_name_are_unknown(event: str, events: Events):
+    (events.root / "data").mkdir()
+    assert "unknown" not in events.renamed("data", ".pytest_cache").facts
+    events.raised(event, str(events.root / "data"), "/dev/shm/data", -1, -1)
+
+    assert "folder" in events.facts["unknown"]
+
+
 def test_bytecode_counts_as_its_source_and_caches_are_ignored(events: Events):
     name = sys.implementation.cache_tag
     events.opened(f"pkg/__pycache__/test_a.{name}-pytest-9.0.pyc").opened(".pytest_cache/v/lastfailed")
