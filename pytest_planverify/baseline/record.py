@@ -255,7 +255,7 @@ def _are_lost(records: Iterable[Record]) -> bool:
 
 def _shown(file: str, root: Path) -> str:
     """Return a file relative to the root if it lies below the root or in a folder above it."""
-    if not file:  # unknown; its real path would be the working directory
+    if not file or "\0" in file:  # unknown: its real path would be the working directory; or forged
         return file
     # As named, then without symbolic links, which either path may contain.
     for path, folder in ((Path(file), root), (Path(os.path.realpath(file)), Path(os.path.realpath(root)))):

@@ -156,7 +156,9 @@ class ResultLedger:
         if running.reruns:
             body += f', "reruns": {running.reruns}'
         if report.user_properties:
-            properties = [[str(name), writable(value)] for name, value in report.user_properties]
+            # A test may append anything, which pytest itself does not look at.
+            pairs = (each for each in report.user_properties if isinstance(each, tuple | list))
+            properties = [[str(each[0]), writable(each[1])] for each in pairs if len(each) == 2]
             body += f', "properties": {dumps(properties)}'
         self._journal.write_raw("test_finished", body)
 

@@ -21,6 +21,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from planner.model.evidence import RequirementFact
+from planner.planfile.project_files import LARGEST_READ, read_regular
 from planner.text.python_text import callee_of, parse_module
 from planner.text.sanitizing import clean
 from pytest_planverify.diagnosis.tool_output import CANNOT_IMPORT
@@ -107,7 +108,7 @@ def _unmet(asked: Requirement, file: str) -> RequirementFact | None:
 def _declared_requirements(root: Path) -> Iterator[tuple[str, str]]:
     """Yield each requirement with the file that declares it."""
     try:
-        plain = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+        plain = tomllib.loads(_text_of(root / "pyproject.toml"))
     except (OSError, ValueError, RecursionError):
         plain = {}
     for text in _pyproject_requirements(plain):
@@ -115,7 +116,7 @@ def _declared_requirements(root: Path) -> Iterator[tuple[str, str]]:
     setup = configparser.ConfigParser(interpolation=None, strict=False)
     for name in ("setup.cfg", "tox.ini"):
         with contextlib.suppress(OSError, ValueError, configparser.Error):
-            setup.read_string((root / name).read_text(encoding="utf-8"))
+            setup.read_string(_text_of(root / name))
     options = dict(setup["options"]) if "options" in setup else {}
     extras = dict(setup["options.extras_require"]) if "options.extras_require" in setup else {}
     yield "setup.cfg", f"python{options.get('python_requires', '')}"
@@ -126,13 +127,13 @@ def _declared_requirements(root: Path) -> Iterator[tuple[str, str]]:
     for line in setup.get("testenv", "deps", fallback="").splitlines():
         yield "tox.ini", line.strip()
     with contextlib.suppress(OSError):
-        for text in _setup_requirements(parse_module((root / "setup.py").read_bytes())):
+        for text in _setup_requirements(parse_module(read_regular(root / "setup.py", LARGEST_READ))):
             yield "setup.py", text
     for file in dict.fromkeys(
         file for pattern in _REQUIREMENT_FILES for file in sorted(root.glob(pattern))
     ):
         try:
-            lines = file.read_text(encoding="utf-8").splitlines()
+            lines = _text_of(file).splitlines()
         except (OSError, ValueError):
             continue
         for line in lines:
@@ -140,6 +141,10 @@ def _declared_requirements(root: Path) -> Iterator[tuple[str, str]]:
             text = re.split(r"\s#|\s--hash|\\$", line)[0].strip()
             if text and not text.startswith(("#", "-")):
                 yield file.relative_to(root).as_posix(), text
+
+
+def _text_of(file: Path) -> str:
+    return read_regular(file, LARGEST_READ).decode()  # which a pipe does not block
 
 
 def _pyproject_requirements(plain: dict[str, Any]) -> Iterator[str]:

@@ -368,3 +368,11 @@ def test_damaged_green_state_is_unknown(repository: Path, damage: str):
     state.write_text(texts[damage])
 
     assert green.revision_of("t") is None
+
+
+def test_green_state_replaced_by_a_pipe_does_not_block(repository: Path):
+    state = PlanFolder(repository, "p").green
+    state.parent.mkdir(parents=True)
+    os.mkfifo(state)
+
+    assert GreenRevisions(repository, "p").revision_of("t") is None

@@ -297,7 +297,7 @@ def test_inventory_merges_all_processes_with_relative_paths(tmp_path: Path) -> N
     records: list[dict[str, Any]] = [
         {
             "record": "session_inventory",
-            "patched": [["p", real], ["up", f"{tmp_path}/conftest.py"], ["p"], 3],
+            "patched": [["p", real], ["up", f"{tmp_path}/conftest.py"], ["p"], 3, ["q", "\0"]],
         },
         {"record": "session_inventory", "patched": "no"},
         {"record": "session_inventory", "patched": [["builtins.all", ""]], "without_body": ["t"]},
@@ -309,6 +309,7 @@ def test_inventory_merges_all_processes_with_relative_paths(tmp_path: Path) -> N
     assert [(each.name, each.file) for each in found.patched] == [
         ("builtins.all", ""),
         ("p", "a.py"),
+        ("q", "\0"),
         ("up", "../conftest.py"),
     ]
     assert (found.bodies_elsewhere, found.status_overturned, found.records_lost) == (True, True, True)

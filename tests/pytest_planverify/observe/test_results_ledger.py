@@ -107,7 +107,7 @@ def test_report_without_evidence_has_a_minimal_record(tmp_path: Path):
 
 
 def test_reasons_and_properties_are_recorded(tmp_path: Path):
-    properties = [("rows", 3), ("odd", object()), ("t", (1, 2))]
+    properties = [("rows", 3), ("odd", object()), ("t", (1, 2)), "stray", ("a",)]
 
     skip = finished(
         tmp_path, report("setup", "skipped", longrepr=("f", 1, "Skipped: no")), report("teardown")

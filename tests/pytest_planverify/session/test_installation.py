@@ -70,9 +70,11 @@ def test_extension_module_of_any_name_is_looked_for(tmp_path: Path) -> None:
     assert with_installation(evidence(error), tmp_path).exceptions[0].nearest == ()
 
 
-def test_repeated_options_of_setup_cfg_are_read(tmp_path: Path) -> None:
+def test_repeated_options_of_setup_cfg_are_read_and_pipes_are_not(tmp_path: Path) -> None:
     text = "[options]\ninstall_requires =\n  first-gone\n[options]\ninstall_requires =\n  last-gone\n"
     (tmp_path / "setup.cfg").write_text(text)
+    for name in ("pyproject.toml", "setup.py", "requirements.txt"):
+        os.mkfifo(tmp_path / name)  # which must not block
 
     assert [each.name for each in unmet_requirements(tmp_path)] == ["last-gone"]
 

@@ -239,6 +239,8 @@ def test_invalid_state_file_is_read_as_none(text: str | None, tmp_path: Path):
         (tmp_path / "tree.json").write_text(text)
 
     assert TreeState.read(tmp_path / "tree.json") is None
+    os.mkfifo(tmp_path / "pipe")
+    assert TreeState.read(tmp_path / "pipe") is None
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the platform has no pipes with names")
