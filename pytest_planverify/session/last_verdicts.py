@@ -400,7 +400,8 @@ def difference(
         if after == GONE:
             found[name] = "is gone"
         elif before != GONE:
-            found[name] = HAS_CHANGED
+            # Where a link leads is also seen without opening it, as by resolve() and listdir().
+            found[name] = "is another link" if "link:" in (before[:5], after[:5]) else HAS_CHANGED
         elif name not in now.loose or not _is_own(root / name, name, began, ended):
             found[name] = "is new"
     return found

@@ -171,7 +171,7 @@ def test_links_and_large_files_are_compared(tmp_path: Path, monkeypatch: pytest.
 
     (tmp_path / "link").unlink()
     (tmp_path / "link").symlink_to("nowhere")
-    assert changed(then, tmp_path) == "link has changed"
+    assert changed(then, tmp_path) == "link is another link"
     write(tmp_path, "large.bin", text="123456")
     assert changed(then, tmp_path) == "large.bin has changed"
     assert digest_of(tmp_path / "large.bin" / "no folder") == "gone"
