@@ -224,7 +224,7 @@ def _judges_no_file(command: Command, root: Path) -> str | None:
     """Return in a few words why the success of a command in the root proves nothing; ``None`` in doubt.
 
     So for a script that only defines tests, for a folder without a file of the tool's kind, and for files
-    without a text that the tool looks for, such as examples in docstrings.
+    without what the tool looks for, such as examples in docstrings that are not skipped.
     """
     if (script := command.script) is not None:
         file = RootedFiles(root).read(script)
@@ -244,8 +244,8 @@ def _judges_no_file(command: Command, root: Path) -> str | None:
     if tool.holds:
         files = RootedFiles(root)
         read = [file for path in present if (file := files.read(path)) is not None]
-        holds = any(tool.holds.encode() in file.data for file in read)
-        return None if holds or not read else f"{present[0]} contains no {tool.holds}"
+        holds = any(re.search(tool.holds.encode(), file.data) for file in read)
+        return None if holds or not read else f"{present[0]} contains nothing that {tool.name} runs"
     if not tool.files or any(os.path.isfile(root / path) for path in present):
         return None
     names = [name for path in present for name in islice(_names_below(root / path), MAX_NAMES)]
