@@ -35,6 +35,7 @@ _EMPTYING = os.O_TRUNC | os.O_EXCL
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/", "/lib/", "/run/")
 _BYTECODE = f".{sys.implementation.cache_tag}"
 _STARTING = ("os.system", "os.posix_spawn", "os.exec", "os.spawn", "pty.spawn", "os.fork", "os.forkpty")
+_STARTING += ("cpython.PyInterpreterState_New",)  # a further interpreter does not call this one's hook
 _CONNECTING = ("socket.connect", "socket.sendto", "socket.sendmsg")
 _OPENING_BY_PYTHON = frozenset(
     {"_cffi_backend", "charset_normalizer", "coverage", "frozenlist", "greenlet", "hypothesis", "jiter"}
@@ -56,7 +57,7 @@ class ReadFiles:
         self._opened: set[str] = set()
         """Paths opened for reading, or for reading and writing, as yet unfiltered."""
         self._emptied: set[str] = set()
-        """Files written before they were read: the worker's own output."""
+        """Files written before they were read, and folders made: the worker's own output."""
         self._renamed_folders: set[str] = set()
         """Folders that got another name."""
         self._unknown: str | None = None
@@ -73,6 +74,7 @@ class ReadFiles:
             # The module platform runs uname, which reads no files of the project.
             "subprocess.Popen": lambda args: args[0] == "uname" or self._lose("it started a process"),
             "open": self._open,
+            "os.mkdir": lambda args: lexists(args[0]) or self._emptied.add(_absolute(args[0])),
             "os.rename": self._rename,
             "os.link": lambda args: self._opened.add(_absolute(args[0])),
             "os.symlink": self._link,

@@ -89,6 +89,8 @@ def test_target_of_a_new_link_counts_as_read(events: Events):
 def test_files_of_a_folder_with_another_name_are_unknown(event: str, events: Events):
     (events.root / "data").mkdir()
     assert "unknown" not in events.renamed("data", ".pytest_cache").facts
+    made = events.raised("os.mkdir", str(events.root / "new"), 0o777, -1).renamed("new", "now")
+    assert "unknown" not in made.facts
     events.raised(event, str(events.root / "data"), "/dev/shm/data", -1, -1)
 
     assert "folder" in events.facts["unknown"]
@@ -123,6 +125,7 @@ def test_system_and_temporary_files_are_ignored(events: Events):
 @pytest.mark.parametrize(
     ("event", "args"),
     [
+        ("cpython.PyInterpreterState_New", ()),
         ("subprocess.Popen", ("sh", ["sh"], None, None)),
         ("os.fork", ()),
         ("os.system", ("ls",)),
