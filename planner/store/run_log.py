@@ -31,7 +31,7 @@ from planner.planfile.writer import plain
 from planner.store.chain import ChainedFile, log_error
 from planner.text.display import did_you_mean
 from planner.text.redaction import redact
-from planner.text.sanitizing import one_line
+from planner.text.sanitizing import one_line, without_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -123,7 +123,7 @@ def parse_event(text: str) -> Event:
 
 
 def without_secrets(event: Event) -> Event:
-    """Return the event with secrets removed from its texts, so that none is written to the log.
+    """Return the event with secrets and lone surrogates removed from its texts: none is written to the log.
 
     Events with plans are returned unchanged: plans are in their files anyway, and their digest covers every
     byte.
@@ -144,7 +144,8 @@ _IDENTIFIER_KEYS = frozenset(
 
 def _redacted(value: Any) -> Any:
     if isinstance(value, str):
-        return redact(value)
+        # A lone surrogate, of an argument that is not UTF-8, could not be read again.
+        return redact(without_surrogates(value))
     if isinstance(value, list):
         return [_redacted(each) for each in cast("list[Any]", value)]
     if isinstance(value, dict):

@@ -50,6 +50,13 @@ def test_an_approved_branch_is_worked_on(asking: Command, words: tuple[str, ...]
     assert now["b"]["action"] == "ask_human"
 
 
+def test_a_decision_that_is_not_utf_8_leaves_the_log_readable(asking: Command):
+    ran = asking("reject", "a", "--by", "Andr\udce9", "--because", "J\udcc3\udcbcrgen says no")
+
+    assert ran.status == 0, ran.err
+    assert "Andr\N{REPLACEMENT CHARACTER} rejected a_branch_01: J\xfcrgen says no" in asking("next").out
+
+
 def test_a_rejected_branch_asks_how_to_continue(asking: Command):
     asking("reject", "a", "--because", "too early")
 
