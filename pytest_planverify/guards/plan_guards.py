@@ -362,6 +362,7 @@ def outside_allowlist(
         (protected, "changed, but protected by the plan"),
     )
     reason = "; ".join(f"{listed(files, MOST_NAMED)} {suffix}" for files, suffix in parts if files)
+    reason = reason.replace("\n", " ")  # of file names; only its first line would be shown
     limited = [author for author in authors if author.allowed_files is not None]
     for author in (limited or authors) if reason else ():
         evidence = Evidence(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -92,6 +93,15 @@ def test_only_changes_outside_allowed_files_halt_the_run_and_are_listed(project:
     assert "commit it if it is older than the work" in " ".join(run.output.split())
     halted = planner("next", "plan.yaml", cwd=project.root)
     assert "stop   ALLOWLIST_VIOLATION in a: a/secret.py, b/y.py, c.py changed" in halted.out, halted.err
+
+
+def test_a_file_name_with_a_line_break_is_named_whole(project: Example):
+    project.write({"b/new\nline.py": ""})
+
+    run = project.verify("-q")
+
+    assert str(outside(run)).startswith("b/new line.py changed, but")
+    assert "No claimed or selected todo may change b/new line.py. Revert" in json.dumps(run.outcomes["a"])
 
 
 def test_other_plans_in_the_root_are_not_the_work_of_a_plan_in_a_folder(project: Example):

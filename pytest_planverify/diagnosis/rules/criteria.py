@@ -86,9 +86,10 @@ def outside_allowed_files(case: Case) -> Hit | None:
     is_part = "allowed_files of any claimed or selected todo" in case.evidence.headline
     none = "No claimed or selected todo" if is_part else "No todo"
     more_todos = "verify the todo that made it, too, " if is_part else ""
+    named = ", ".join(quote(each.replace("\n", " ")) for each in outside[:_SHOWN])
     return Hit(
         suggestion=(
-            f"{none} may change {', '.join(map(quote, outside[:_SHOWN]))}{more}. Revert the "
+            f"{none} may change {named}{more}. Revert the "
             f"change, {older}{more_todos}or widen allowed_files in the plan."
         ),
         location=Location(path=outside[0]),
