@@ -146,6 +146,7 @@ class SessionRun:
         self.budget = _budget(facts, flat)
         self._demands = _demands(settings, flat, asked, self.baseline)
         self._digests = FileDigests(root)
+        self._verdicts: dict[str, Verdict] = {}  # by todo id
         self._by_id = {todo.id: todo for todo in self.todos}
         self._stop = threading.Event()
         self._main_thread = threading.get_ident()
@@ -495,13 +496,16 @@ class SessionRun:
                     self._evaluate(todo, over=self._is_over)
                 # At once, so that no command of a todo that depends on it is started.
                 self.result.note_failed([todo])
+                checks = [run.check for run in self.result.checks[todo.id].values()]
+                seen = {check.counts_as for check in checks}
+                below = self.flat.children.get(todo.id, ())
+                seen |= {self._verdicts[each] for each in below if each in self._verdicts}
+                # No todo of a sub-plan is flaky as such, so the order of their verdicts lacks it.
+                red = (each for each in (Verdict.FAILED, Verdict.FLAKY) if each in seen)
+                worst = next(red, sub_plan_verdict(seen))
+                state = Verdict.BLOCKED if self.result.blockers(todo) else worst
+                self._verdicts[todo.id] = state
                 if not self._settings.collect_only and todo.id in self.asked:
-                    checks = [run.check for run in self.result.checks[todo.id].values()]
-                    seen = {check.counts_as for check in checks}
-                    # No todo of a sub-plan is flaky as such, so the order of their verdicts lacks it.
-                    red = (each for each in (Verdict.FAILED, Verdict.FLAKY) if each in seen)
-                    worst = next(red, sub_plan_verdict(seen))
-                    state = Verdict.BLOCKED if self.result.blockers(todo) else worst
                     self._progress.todo_decided(todo.id, todo.title, state, checks)
 
     def _evaluate(self, todo: Todo, *, over: bool = False) -> None:

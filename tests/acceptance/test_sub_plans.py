@@ -95,6 +95,16 @@ def test_the_verdict_of_a_parent_combines_its_todos_and_its_criteria(green: Veri
     assert green.verdicts["phase-3/cursor"] == "passed"
 
 
+def test_the_line_of_a_parent_has_the_verdict_of_its_sub_plan(green: Verified, red: Verified):
+    for run, word, parent in (
+        (green, "passed", "phase-1"),
+        (green, "passed", "phase-3"),
+        (red, "failed", "phase-2"),
+    ):
+        (line,) = (each for each in str(run).splitlines() if each.split()[2:3] == [parent] and word in each)
+        assert line.split()[1] == word
+
+
 def test_commands_of_all_levels_run_in_workers(green: Verified):
     assert {entry["isolation"] for outcome in green.outcomes.values() for entry in outcome["checks"]} == {
         WORKER,
