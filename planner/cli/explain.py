@@ -406,7 +406,9 @@ def _changes(before: State, after: State, only: str | None) -> Iterator[str]:
     for name, record in after.records.items():
         earlier = before.records.get(name)
         if record.life.is_final and (earlier is None or earlier.life is not record.life):
-            end = f"{TODO_STATES[record.life][1]}{', but not verified' if is_unproved(record) else ''}"
+            end = (
+                f"{TODO_STATES[record.life][1]}{', but not verified' if is_unproved(after, record) else ''}"
+            )
             changed.setdefault(end, []).append(name)
         if name in now and name not in earlier_blocked:
             changed.setdefault(f"blocked by {now[name]}", []).append(name)

@@ -143,7 +143,7 @@ def _answer(session: RunSession, raw: bytes) -> Iterator[str]:
     unproved = [
         record.id
         for record in ranked
-        if record.life is TodoLife.DONE and not record.verified and not record.is_parent
+        if record.life is TodoLife.DONE and not record.verified and not record.todo.has_sub_plan
     ]
     if unproved:
         states["unproved"] = unproved

@@ -81,7 +81,7 @@ def status_tree(state: State) -> StatusNode:
             state=shown_state(state, record),
             waits=_waits(state, record, children),
             blocked_by=(blocked[record.id],) if record.id in blocked else (),
-            unproved=is_unproved(record),
+            unproved=is_unproved(state, record),
             is_branch=record.is_branch,
             branches=branches,
             children=children,
@@ -96,9 +96,14 @@ def status_tree(state: State) -> StatusNode:
     return StatusNode(id="", title=title, state=life, children=top, done=done, total=total)
 
 
-def is_unproved(record: TodoRecord) -> bool:
-    """Return whether a todo is done without a verification; a branch shares that of the todo it repairs."""
-    return record.life is TodoLife.DONE and not (record.verified or record.is_branch)
+def is_unproved(state: State, record: TodoRecord) -> bool:
+    """Return whether a todo is done without a verification; a branch shares that of the todo it repairs.
+
+    A parent without criteria of its own shares those of its sub-plan.
+    """
+    if record.life is not TodoLife.DONE or record.verified or record.is_branch:
+        return False
+    return not record.children or any(is_unproved(state, state.records[each]) for each in record.children)
 
 
 def shown_state(state: State, record: TodoRecord) -> str:

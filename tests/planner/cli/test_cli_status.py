@@ -48,7 +48,7 @@ def test_the_tree_shows_states_progress_branches_and_blockers(verified: Command)
 
     assert [" ".join(line.split()) for line in ran.out.splitlines()] == [
         "The shop (2/5) plan.yaml",
-        "├─ phase-2 Phase 2: Buffer Management (2/2) ✓ done not verified",
+        "├─ phase-2 Phase 2: Buffer Management (2/2) ✓ done",
         "│ ├─ buffer-tests ✓ done",
         "│ └─ buffer-impl ✓ done",
         "├─ a ✗ failed",
