@@ -115,7 +115,7 @@ def test_devices_are_written_to_and_stay_devices(tmp_path: Path) -> None:
     null = null_device(tmp_path)
     write_file(null, "x")
     assert null.is_char_device()
-    assert refusal(Path("/dev/full")) == "No space left on device; name another file"
+    assert refusal(Path("/dev/full")) == "no space left on device; free space, or name a file elsewhere"
 
 
 @pytest.mark.parametrize(("name", "is_piped"), [("-", True), ("/dev/stdout", False)])
