@@ -189,6 +189,8 @@ def known_todo(state: State, name: str) -> str:
     found = [each for each in state.records if each.endswith(f"/{name}")]
     if len(found) == 1:
         return found[0]
+    if name in state.questions:  # a proposal becomes a todo only by an approval
+        raise UsageMistake(f"{name} waits for a person; {program()} next shows the question")
     near = nearest(name, sorted(state.records), "its todos are")
     raise UsageMistake(f"there is no todo '{name}' in the plan; {near}")
 

@@ -50,6 +50,13 @@ def test_an_approved_branch_is_worked_on(asking: Command, words: tuple[str, ...]
     assert now["b"]["action"] == "ask_human"
 
 
+def test_a_branch_that_waits_for_approval_is_no_unknown_todo(asking: Command):
+    ran = asking("next", "plan.yaml", "--brief", "a_branch_01")
+
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err == "planner: a_branch_01 waits for a person; planner next shows the question\n"
+
+
 def test_a_decision_that_is_not_utf_8_leaves_the_log_readable(asking: Command):
     ran = asking("reject", "a", "--by", "Andr\udce9", "--because", "J\udcc3\udcbcrgen says no")
 
