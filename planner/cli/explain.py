@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -21,12 +22,13 @@ import typer
 from planner.catalog import RECIPES
 from planner.catalog.tables import load_table
 from planner.cli.app import command
-from planner.cli.arguments import nearest, plan_or_usual
+from planner.cli.arguments import nearest, plan_or_usual, usual_plan
 from planner.cli.exits import Status, as_called, complain, program
 from planner.cli.metrics import names_log, recorded_runs, verdict_of
 from planner.cli.screen import TODO_STATES, Screen
 from planner.engine import ENGINE_RULES, REFUSALS
 from planner.engine.progress import is_unproved
+from planner.errors import PlannerError
 from planner.lint import LINT_RULES
 from planner.model.base import qualified
 from planner.model.events import PlanSubmitted
@@ -83,13 +85,26 @@ def explain(
         return Status.OK
     path = Path(word)
     if todo is None and not names_log(path) and path.suffix not in PLAN_ENDINGS:
-        return _explain_word(word)
+        if load_glossary().find(word) or (usual := _usual_plan_with(word)) is None:
+            return _explain_word(word)
+        path, todo = usual, word
     plan = None if names_log(path) else plan_or_usual(path)
     *_, run = recorded_runs([plan or path])  # the newest comes last
     status = _show_story(run, plan, todo)
     for remark in run.remarks:
         complain(remark)
     return status
+
+
+def _usual_plan_with(todo_id: str) -> Path | None:
+    """Return the usual plan if it has that todo."""
+    usual = usual_plan()
+    with suppress(PlannerError):  # of a plan that cannot be used, nothing has a story
+        if usual is not None and todo_id.partition("/")[0] in {
+            each.id for each in load_plan(usual).plan.items
+        }:
+            return usual
+    return None
 
 
 # -- words ---------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from planner_command import Command
+from planner_command import Command, failed, with_test
 
 from planner.catalog import RECIPES
 from planner.cli.exits import INTERRUPTED, Status
@@ -97,6 +97,17 @@ def test_explain_shows_recipes_and_plan_keys(command: Command) -> None:
     key = " ".join(command("explain", "allowed_files").out.split())
     assert "allowed_files key of a plan Globs of the files that it may change" in key
     assert {*KINDS["key of a plan"]} >= {"items", "dependencies", "verify", "budget", "max_retries"}
+
+
+def test_a_todo_of_the_usual_plan_is_explained_without_the_plan(command: Command) -> None:
+    command.plan(with_test("storage"))
+    assert "plan.yaml has no run yet" in command("explain", "storage").err
+
+    command.outcomes(failed("storage"))
+
+    assert command("explain", "storage").out == command("explain", "plan.yaml", "storage").out
+    assert command("explain", "stale").out.startswith("stale  ")
+    assert "did you mean 'stale'" in command("explain", "stal").err
 
 
 def test_an_unknown_word_is_reported_with_the_nearest(command: Command) -> None:
