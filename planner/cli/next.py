@@ -648,7 +648,9 @@ def _later_waves(state: State) -> Iterator[str]:
     The todos of the first wave are those that can begin, or that are under way.
     """
     open_ = [each for each in state.todos.values() if not each.is_branch and not each.life.is_final]
-    later = {each.id for each in open_ if each.life is TodoLife.PENDING and each.next_step is None}
+    # What waits for a person is shown with its question.
+    waiting = (each for each in open_ if each.life is TodoLife.PENDING and each.question is None)
+    later = {each.id for each in waiting if each.next_step is None}
     # Nothing begins in a halted plan, and the todos of a rejected one may depend on each other in a circle.
     if not later or state.plan_state.is_final:
         return
@@ -664,7 +666,9 @@ def _later_waves(state: State) -> Iterator[str]:
             "priority": each.todo.priority if each.life is TodoLife.PENDING else -math.inf,
         }
         todos.append(each.todo.model_copy(update=changes))
-    for number, wave in enumerate(waves(todos), 1):
+    # A parent under way is no work of its own.
+    begun = {each.id for each in open_ if each.children} - later
+    for number, wave in enumerate((each for each in waves(todos) if not begun.issuperset(each)), 1):
         if names := [name for name in wave if name in later]:
             yield f"wave {number}: {listed(names)}"
 

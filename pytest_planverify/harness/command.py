@@ -230,7 +230,7 @@ def _is_answered(setup: RunSetup, log: Path) -> bool:
     seconds, plan = setup.options.wait, shlex.quote(setup.shown)
     if seconds > 0:
         setup.progress.line(
-            f"waiting {seconds:g} s for an answer; see planverify next {plan}, planner serve {plan}"
+            f"waiting {seconds:g} s for an answer; see planverify next {plan}, planverify serve {plan}"
         )
     # While the run waits, only answers make the log grow. A log that is gone counts as changed, too: the
     # session then refuses to go on.

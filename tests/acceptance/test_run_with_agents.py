@@ -312,6 +312,7 @@ def test_a_question_pauses_the_run_until_it_is_answered(project: Path):
     )
     waiting = carry_out(project, code, *PRICE, "--wait", "0.3")
     assert (waiting.exit_code, "waiting 0.3 s for an answer" in waiting.output) == (11, True), waiting
+    assert "planverify serve" in waiting.output
     assert "answer with planverify answer, approve or reject" in waiting.output
     assert questions(project) == ["price_branch_01"]
     again = carry_out(project, code)

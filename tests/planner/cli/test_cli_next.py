@@ -550,6 +550,22 @@ def test_a_run_without_changes_counts_as_no_attempt(command: Command):
     assert set(rules_of_runs(command, 4, diff_hash="same")) == {"retry-by-the-same-role"}
 
 
+def test_waves_count_neither_parents_under_way_nor_what_waits_for_a_person(command: Command):
+    command.plan(with_test("c"), path="phase.yaml")
+    command.plan(
+        {"id": "p", "sub_plan": "phase.yaml"},
+        with_test("b", dependencies=["p"]),
+        with_test("risky", risk_level="HIGH"),
+        metadata={"require_planner_approval": True},
+    )
+    command.outcomes()
+
+    lines = command("next", "plan.yaml").out.splitlines()
+
+    assert "? risky  waits for a person" in lines
+    assert lines[lines.index("Later") :] == ["Later", "  wave 2: b"]
+
+
 def test_a_failed_child_is_repaired_in_its_sub_plan(command: Command):
     command.plan(with_test("x"), path="phase.yaml", todo_list_id="phase")
     command.plan({"id": "p", "sub_plan": "phase.yaml"})
