@@ -60,7 +60,9 @@ def chained(body: str, previous: str) -> tuple[str, str]:
 def check_link(text: str, n: int, previous: str) -> str:
     """Return the digest of line ``n``. Raises :class:`planner.errors.LogError` if it breaks the chain."""
     if not text.startswith(f'{{"n":{n},'):
-        raise LogError(f"line {n} is no line {n} of a log: lines were dropped, added or moved")
+        raise LogError(
+            f"line {n} is not that of a log: lines were dropped, added or moved, or it is another file"
+        )
     # The whole line is compared, so that nothing can be hidden around the digest.
     expected, digest = chained(text[: text.rfind(_DIGEST_KEY)], previous)
     if text != expected:

@@ -109,7 +109,10 @@ def test_an_event_edited_without_rebuilding_the_chain_is_damage(log: Path) -> No
     [
         (None, "log: the log cannot be opened (No such file or directory); name the log of a run"),
         (b"", "log: the log is empty; name a log that planner step has written"),
-        (b"what\n", "log: line 0 is no line 0 of a log"),
+        (
+            b"what\n",
+            "log: line 0 is not that of a log: lines were dropped, added or moved, or it is another file",
+        ),
         (b'{"n":0,"ev', "line 0 was torn by a kill"),
     ],
 )

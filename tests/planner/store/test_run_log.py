@@ -166,7 +166,7 @@ def test_any_changed_byte_of_a_log_is_detected(log: RunLog, path: Path, at: int,
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [
-        (lambda lines: [lines[0], lines[2]], "line 1 is no line 1 of a log: lines were dropped"),
+        (lambda lines: [lines[0], lines[2]], "line 1 is not that of a log: lines were dropped"),
         (lambda lines: [lines[0], lines[1].replace("ticked", "tucked"), lines[2]], "line 1 was changed"),
         (lambda lines: [lines[0], "é", *lines[1:]], "line 1 cannot be read: byte 0 is not ASCII"),
         (lambda lines: [lines[0] + "\r", *lines[1:]], "line 0"),
