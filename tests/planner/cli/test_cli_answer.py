@@ -73,14 +73,15 @@ def test_a_rejected_branch_asks_how_to_continue(asking: Command):
 
 
 def test_a_branch_can_be_approved_with_changes(asking: Command):
-    words = ("--role", "tester", "--instructions", "Look at the clock.", "--allow", "shop/a.py")
+    told = "Look at the clock, J\udcc3\udcbcrgen."  # in UTF-8, but not in the C locale
+    words = ("--role", "tester", "--instructions", told, "--allow", "shop/a.py")
 
     ran = asking("modify", "a", *words, "--attempts", "1")
 
     assert ran.out.startswith("approved with changes: a_branch_01")
     now = asked(asking)["a"]
     assert (now["role"], now["bounds"]["allowed_files"]) == ("tester", ["shop/a.py"])
-    assert "Look at the clock." in asking("next", "plan.yaml", "--brief", "a").out
+    assert "Look at the clock, J\xfcrgen." in asking("next", "plan.yaml", "--brief", "a").out
     assert "attempt 1 of 1" in asking("next", "plan.yaml").out
 
 
