@@ -208,8 +208,7 @@ def modify(
 ) -> None:
     """Approve a branch with changes."""
     names = ("role", "instructions", "allowed_files", "max_debug_attempts")
-    told = instructions and without_surrogates(instructions)
-    given = zip(names, (role, told, allow, attempts), strict=True)
+    given = zip(names, (role, instructions, allow, attempts), strict=True)
     changes = {name: value for name, value in given if value is not None}
     if not changes:
         raise UsageMistake(

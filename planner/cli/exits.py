@@ -77,8 +77,8 @@ def ends(command: Callable[Given, int | None]) -> Callable[Given, None]:
 
     @functools.wraps(command)
     def run(*args: Given.args, **kwargs: Given.kwargs) -> None:
-        texts: Any = {name: _as_text(value) for name, value in kwargs.items()}
-        guarded(lambda: sys.exit(command(*args, **texts) or Status.OK))
+        texts, call = {name: _as_text(value) for name, value in kwargs.items()}, cast("Any", command)
+        guarded(lambda: sys.exit(call(*args, **texts) or Status.OK))
 
     return run
 

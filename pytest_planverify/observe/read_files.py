@@ -34,8 +34,10 @@ _MOST_OPENED = 50_000
 _EMPTYING = os.O_TRUNC | os.O_EXCL
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/", "/lib/", "/run/")
 _BYTECODE = f".{sys.implementation.cache_tag}"
-_STARTING = ("os.system", "os.posix_spawn", "os.exec", "os.spawn", "pty.spawn", "os.fork", "os.forkpty")
-_STARTING += ("cpython.PyInterpreterState_New",)  # a further interpreter does not call this one's hook
+_STARTING = (
+    *("os.system", "os.posix_spawn", "os.exec", "os.spawn", "pty.spawn", "os.fork", "os.forkpty"),
+    "cpython.PyInterpreterState_New",  # a further interpreter does not call this one's hook
+)
 _CONNECTING = ("socket.connect", "socket.sendto", "socket.sendmsg")
 _OPENING_BY_PYTHON = frozenset(
     {"_cffi_backend", "charset_normalizer", "coverage", "frozenlist", "greenlet", "hypothesis", "jiter"}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from json import dumps, loads  # bound early: a test may have monkeypatched the module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     import pytest
@@ -157,7 +157,8 @@ class ResultLedger:
             body += f', "reruns": {running.reruns}'
         if report.user_properties:
             # A test may append anything, which pytest itself does not look at.
-            pairs = (each for each in report.user_properties if isinstance(each, tuple | list))
+            given = cast("list[object]", report.user_properties)
+            pairs = (cast("Any", each) for each in given if isinstance(each, tuple | list))
             properties = [[str(each[0]), writable(each[1])] for each in pairs if len(each) == 2]
             body += f', "properties": {dumps(properties)}'
         self._journal.write_raw("test_finished", body)
