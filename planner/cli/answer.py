@@ -26,6 +26,7 @@ from planner.model.taxonomy import Role
 from planner.planfile.record_files import add_answers
 from planner.store.plan_run import PlanRun
 from planner.text.display import listed
+from planner.text.sanitizing import without_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,6 +85,7 @@ def give_answer(
     engine is kept in the run, which the caller has to save. Raises ``UsageMistake`` if nothing is asked
     about the todo, if it is unclear which question is answered, or if ``text`` is blank.
     """
+    text = without_surrogates(text)  # the answers file is UTF-8, which an argument may not be
     if not text.strip():
         raise UsageMistake("the answer is empty; answer yes, no, or with a reason")
     state = run.state

@@ -42,6 +42,7 @@ from planner.cli.screen import Screen, print_json, write
 from planner.model.base import Value
 from planner.planfile.loader import load_plan
 from planner.planfile.project_files import open_regular
+from planner.text.sanitizing import without_surrogates
 
 STATE_DIR = "PLANNER_STATE_DIR"
 """The environment variable that is used where ``--state-dir`` is not given."""
@@ -255,7 +256,7 @@ def _words(words: list[str] | None) -> list[str]:
     """
     texts: list[str] = []
     for word in words or ():
-        field, sign, text = word.partition("=")
+        field, sign, text = without_surrogates(word).partition("=")
         if text.startswith("@") and not text.startswith("@@"):
             try:
                 # A regular file only: a pipe or device could block, or never end.

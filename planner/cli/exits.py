@@ -71,8 +71,8 @@ class UsageMistake(Exception):
 def ends(command: Callable[Given, int | None]) -> Callable[Given, None]:
     """Wrap a command for Typer: it runs under :func:`guarded`, and its result becomes the exit status.
 
-    A command without a result has succeeded. In texts, which unlike paths are written to files, bytes that
-    cannot be decoded are replaced.
+    A command without a result has succeeded. In texts, which unlike paths and words of commands are written
+    to files, bytes that cannot be decoded are replaced.
     """
 
     @functools.wraps(command)
@@ -84,11 +84,9 @@ def ends(command: Callable[Given, int | None]) -> Callable[Given, None]:
 
 
 def _as_text(value: Any) -> Any:
-    """Return a text, or a list of texts, without surrogates; any other argument unchanged."""
+    """Return a text without surrogates; any other argument unchanged."""
     from planner.text.sanitizing import without_surrogates
 
-    if isinstance(value, list):
-        return [_as_text(each) for each in cast("list[Any]", value)]
     return without_surrogates(value) if type(value) is str else value
 
 

@@ -183,14 +183,14 @@ def test_a_hostile_repository_is_read_in_bounded_time(tmp_path: Path) -> None:
 
     started = time.process_time()
     assert read_repository(tmp_path).checks == ()
-    assert time.process_time() - started < 0.5
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize("text", ["# #{}#x", "- `{}`x", "- [{}", "- -{}-x"])
 def test_a_hostile_page_is_read_in_linear_time(text: str) -> None:
     started = time.process_time()
     read_outline(text.format(text[2] * 40_000))
-    assert time.process_time() - started < 0.5
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.usefixtures("tools")

@@ -83,7 +83,7 @@ def test_a_report_without_gaps_gives_no_plan() -> None:
 def test_paths_are_found_in_hostile_evidence_in_linear_time() -> None:
     started = time.process_time()
     planned(Gap(category="quality", description="ruff is red", evidence=("+" * 40_000,)))
-    assert time.process_time() - started < 0.5
+    assert time.process_time() - started < 2
 
 
 def test_a_quality_gap_targets_the_files_of_its_evidence() -> None:
