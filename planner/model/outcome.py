@@ -6,7 +6,7 @@ for a repair that sees nothing else. Readers of both ignore unknown keys; versio
 
 from typing import Annotated, Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import AfterValidator, AliasChoices, Field
 
 from planner.model.base import ReadValue
 from planner.model.evidence import AuditEvent, Evidence, Hunk, ProcessEnd
@@ -229,8 +229,9 @@ class Failure(ReadValue):
         return tuple(hunk for hunk in found if not (is_products and hunk.side is Side.TEST))
 
 
-# Larger integers have no float, with which sums and quotients are shown.
-_Figure = Annotated[int, Field(ge=-(10**15), le=10**15)]
+_MOST = 10**15
+# Huge integers have no float, with which sums and quotients are shown.
+_Figure = Annotated[int, AfterValidator(lambda number: max(-_MOST, min(number, _MOST)))]
 
 
 class OutcomeMetrics(ReadValue):

@@ -247,7 +247,9 @@ def baseline_digest(baseline: KeptBaseline) -> str:
     return sha256(dumps(content).encode()).hexdigest()
 
 
-_PROCESS_VARIABLES = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_XDIST_TESTRUNUID", "PYTEST_XDIST_WORKER"})
+_PROCESS_VARIABLES = frozenset(
+    f"PYTEST_{name}" for name in ("CURRENT_TEST", "XDIST_TESTRUNUID", "XDIST_WORKER", "XDIST_WORKER_COUNT")
+)
 
 
 def _packages() -> str:

@@ -18,7 +18,7 @@ from sample_documents import sample_document
 
 from planner.errors import OutcomeFileError
 from planner.model.answers import Answer
-from planner.model.outcome import Outcome
+from planner.model.outcome import Outcome, OutcomeMetrics
 from planner.model.plan import Plan, Todo
 from planner.model.taxonomy import Category
 from planner.planfile.latest_outcomes import ChangedFiles, changed_files, past_runs
@@ -202,6 +202,11 @@ def started(plan: str = "p") -> dict[str, Any]:
     reference = {"todo_list_id": plan, "path": "plan.yaml", "digest": ""}
     keys = {"version": 1, "run_id": "r", "digest": "", "reference": reference}
     return record("run_started", plan="plan.yaml", **keys)
+
+
+def test_huge_figures_are_limited_to_what_has_a_float():
+    figures = OutcomeMetrics.model_validate({"duration_ms": 10**400, "patch_cycles": -(10**400)})
+    assert (figures.duration_ms, figures.patch_cycles) == (10**15, -(10**15))
 
 
 def test_a_name_that_no_file_can_have_is_that_of_a_missing_file(tmp_path: Path):

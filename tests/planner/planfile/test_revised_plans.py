@@ -212,7 +212,7 @@ def test_if_one_file_cannot_be_written_no_file_is_changed(
         real(source, target)
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(PlannerError, match="No space left"):
+    with pytest.raises(PlannerError, match="no space left"):
         write_in_place(tree, revised)
 
     assert (plan.read_text(), Path("phases/two.yaml").read_text()) == (PLAN, SUB)

@@ -100,7 +100,7 @@ def test_a_parent_comes_after_its_children_with_paths_below_their_root(planner: 
         with_test("three_branch_01", parent_id="three"),
     ]
     planner.plan(*inner, path="phase/plan.yaml", todo_list_id="phase")
-    assert planner("next").out.endswith("Later\n  wave 3: phase/two\n  wave 5: after\n")
+    assert planner("next").out.endswith("Later\n  wave 3: phase/two\n  wave 4: after\n")
 
 
 @given(
