@@ -116,13 +116,7 @@ class Case:
         """The exception in focus: the surfacing one, or a cause or member that a rule inspects."""
         self.printed = printed
         self.has_error = error is not NO_ERROR
-        frames = error.frames
-        # An AttributeError from a __getattr__ is the fault of the code that asked for the attribute.
-        while (
-            len(frames) > 1 and frames[-1].function.endswith(_DELEGATING) and error.type == "AttributeError"
-        ):
-            frames = frames[:-1]
-        self.frames = frames
+        self.frames = frames_of(error)
         self.innermost: Frame | None = self.frames[-1] if self.frames else None
         """The innermost frame, whichever side it belongs to."""
         self.raised_at: Frame | None = None
@@ -424,6 +418,17 @@ class Case:
 @lru_cache(maxsize=4096)
 def _bare_names(qualified: str, bases: tuple[str, ...]) -> frozenset[str]:
     return frozenset(name.removeprefix("builtins.") for name in (qualified, *bases))
+
+
+def frames_of(error: ExceptionFact) -> tuple[Frame, ...]:
+    """Return the frames of an exception, up to the code that is at fault for it.
+
+    An AttributeError from a ``__getattr__`` is the fault of the code that asked for the attribute.
+    """
+    frames = error.frames
+    while len(frames) > 1 and frames[-1].function.endswith(_DELEGATING) and error.type == "AttributeError":
+        frames = frames[:-1]
+    return frames
 
 
 def last_frame_of(frames: tuple[Frame, ...], side: Side) -> Frame | None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from planner.catalog.test_paths import is_test_module
 from planner.model.outcome import UNRELATED, Candidate, Location
 from planner.model.verdicts import EvidenceKind, Side
-from pytest_planverify.diagnosis.case import is_remark, last_frame_of
+from pytest_planverify.diagnosis.case import frames_of, is_remark, last_frame_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -328,7 +328,7 @@ def _product_frames(evidence: Evidence, fault: Frame | None) -> Iterator[Frame]:
     if fault is not None and fault.side is Side.PRODUCT and not is_subject:
         yield fault
     for error in (*evidence.exceptions, *evidence.exceptions_in_group):
-        for frame in reversed(error.frames):
+        for frame in reversed(frames_of(error)):
             if frame.side is Side.PRODUCT and not frame.path.startswith("<"):
                 yield frame
 

@@ -68,6 +68,13 @@ def test_qualified_name_is_shown_as_in_the_source(name: str, plain: str | None):
     assert plain_name(name) == plain
 
 
+def test_code_that_asks_for_an_attribute_ranks_above_the_getattr_that_lacks_it() -> None:
+    raised = error("AttributeError", "no totl", TEST, of_shop("bill"), of_shop("Cart.__getattr__"))
+    functions = (ran("bill"), ran("Cart.__getattr__"))
+    found = diagnose(failed(raised, executed=functions, red_tests=1, green_tests=10))
+    assert found.location == Location(path="shop.py", line=10, function="bill")
+
+
 def test_changed_function_precedes_the_raising_one():
     evidence = failure(
         of_shop("total"), executed=(ran("total"), ran("_sum", green=5)), hunks=(hunk("_sum"),)
