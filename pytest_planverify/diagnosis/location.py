@@ -328,9 +328,11 @@ def _product_frames(evidence: Evidence, fault: Frame | None) -> Iterator[Frame]:
     if fault is not None and fault.side is Side.PRODUCT and not is_subject:
         yield fault
     for error in (*evidence.exceptions, *evidence.exceptions_in_group):
-        for frame in reversed(frames_of(error)):
-            if frame.side is Side.PRODUCT and not frame.path.startswith("<"):
-                yield frame
+        asking, every = (
+            [at for at in reversed(frames) if at.side is Side.PRODUCT and not at.path.startswith("<")]
+            for frames in (frames_of(error), error.frames)
+        )
+        yield from asking or every  # of a test that asks, the product has only its __getattr__
 
 
 def _changed_around(evidence: Evidence, path: str, line: int) -> str | None:
