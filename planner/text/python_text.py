@@ -15,6 +15,7 @@ _ASSERTION = re.compile(
     r"|\s*self\.assert\w+\((?P<arguments>.+)\)"
 )
 _EXPECTED = re.compile(r"(?:expect|want|desire)")
+_RESULT = re.compile(r"(?:actual|got|result|ret(?:urned|val)?|res)(?:_\w+|s?\d*)")
 _VALUE_TYPES = frozenset(
     {"approx", "bytes", "date", "datetime", "dict", "frozenset", "list", "range", "set", "timedelta",
      "tuple"}
@@ -52,7 +53,7 @@ def is_expected_first(source: str, given: Collection[str], operator: str = "==")
 
     ``source`` is the first line of the assertion, ``given`` the names of the test's parameters. The left
     operand is expected if it is written in the test and the right one is not. For ``in`` it is expected
-    unless the right operand is written in the test or the left one is the result of a call. In doubt the
+    unless the right operand is written in the test or the left one is, or is called, a result. In doubt the
     right operand is expected, by convention.
     """
     found = _ASSERTION.match(source)
@@ -69,8 +70,9 @@ def is_expected_first(source: str, given: Collection[str], operator: str = "==")
     if right is not None and _is_written(right, given):
         return False
     if operator in ("in", "not in"):
-        is_computed = left is None or any(isinstance(node, ast.Call) for node in ast.walk(left))
-        return not is_computed
+        if left is None or (isinstance(left, ast.Name) and _RESULT.fullmatch(left.id)):
+            return False
+        return not any(isinstance(node, ast.Call) for node in ast.walk(left))
     return left is not None and _is_written(left, given)
 
 

@@ -241,6 +241,7 @@ def test_the_expected_value_is_recognised_on_the_left(source: str, operator: str
         ("assert status(page) in (200, 204)", "in"),
         ("assert word in ('a', 'b')", "in"),
         ("assert find(text) in text", "in"),
+        ("assert result in allowed, text", "in"),
         ("raise ValueError(text)", "=="),
         ("assert total(cart)", "=="),
     ],
