@@ -93,6 +93,7 @@ class Recorder(ComparedValues):
         self._failures = FailureTally()
         self.tampering = TamperingObserver()
         self._ignored: list[str] = []
+        self._narrowed: list[str] | None = None
         """Files and folders with test files that the user left out with ``--ignore``."""
 
     # -- configuration ---------------------------------------------------------------------------
@@ -222,14 +223,20 @@ class Recorder(ComparedValues):
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
-        """Narrow the selection after all other plugins, and record which tests remain."""
+        """Narrow the selection after all other plugins."""
         self.write("files_collected")
         yield
-        narrowed = self._ignored + narrow(config, items, self.spec.narrowing)
+        self._narrowed = self._ignored + narrow(config, items, self.spec.narrowing)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Record which tests remain, also after wrappers around the above (``--lf``, a conftest)."""
+        if self._narrowed is None:  # pytest comes here although the collection has failed
+            return
         self.write(
             "collected",
-            nodeids=[self._nodeids.of(item.nodeid) for item in items],
-            narrowed=[self._nodeids.of(nodeid) for nodeid in narrowed],
+            nodeids=[self._nodeids.of(item.nodeid) for item in session.items],
+            narrowed=[self._nodeids.of(nodeid) for nodeid in self._narrowed],
         )
         if not self.worker:
             self.journal.write("imported", modules=imported_modules())

@@ -89,6 +89,20 @@ def test_options_and_selections_of_the_environment_reach_the_sessions(tmp_path: 
     assert set(run.tests("all")) == {"test_it.py::test_fast", "test_style.py::test_style"}
 
 
+def test_tests_that_the_last_of_all_hooks_deselects_are_no_part_of_the_command(tmp_path: Path):
+    conftest = (
+        "import pytest\n@pytest.hookimpl(wrapper=True, tryfirst=True)\n"
+        "def pytest_collection_modifyitems(items):\n    yield\n    del items[1:]\n"
+    )
+    example = an_example(tmp_path, "", conftest=conftest)
+    example.plan(todo("first", "pytest test_it.py"), todo("none", "pytest test_it.py --lf --lfnf none"))
+
+    run = example.verify(UNCONFIRMED)
+
+    assert run.verdicts == {"first": "passed", "none": "failed"}, str(run)
+    assert set(run.tests("first")) == {"test_it.py::test_fast"}
+
+
 def test_a_conftest_with_options_and_plugins_works(tmp_path: Path):
     example = an_example(
         tmp_path,
