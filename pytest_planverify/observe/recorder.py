@@ -93,8 +93,9 @@ class Recorder(ComparedValues):
         self._failures = FailureTally()
         self.tampering = TamperingObserver()
         self._ignored: list[str] = []
-        self._narrowed: list[str] | None = None
         """Files and folders with test files that the user left out with ``--ignore``."""
+        self._narrowed: list[str] | None = None
+        """These and the node ids that the user deselected; ``None`` until the selection is complete."""
 
     # -- configuration ---------------------------------------------------------------------------
 
