@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.model.verdicts import TodoLife
+from planner.policy.criteria import criterion_ids
 from planner.text.display import listed
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ def is_unproved(state: State, record: TodoRecord) -> bool:
     """
     if record.life is not TodoLife.DONE or record.verified or record.is_branch:
         return False
-    return not record.children or any(is_unproved(state, state.records[each]) for each in record.children)
+    below = [state.records[each] for each in record.children]
+    return not below or bool(criterion_ids(record.todo)) or any(is_unproved(state, each) for each in below)
 
 
 def shown_state(state: State, record: TodoRecord) -> str:

@@ -26,7 +26,7 @@ from planner.model.events import Event, PlanRevised, PlanSubmitted, SubPlanLoade
 from planner.model.outcome import Outcome
 from planner.planfile.loader import shown_path
 from planner.planfile.plan_folder import HOME, file_name, make_home
-from planner.planfile.project_files import open_regular
+from planner.planfile.project_files import open_regular, read_regular
 from planner.planfile.writer import plain
 from planner.store.chain import ChainedFile, log_error
 from planner.text.display import did_you_mean
@@ -407,7 +407,7 @@ def turn_is_alive(log: Path) -> bool | None:
     if not (harness / log.stem / "turn.json").exists():
         return None
     try:
-        pid, started, run = json.loads((harness / "driver.json").read_text("utf-8"))
+        pid, started, run = json.loads(read_regular(harness / "driver.json"))
         process = psutil.Process(pid)
         is_same = run == log.stem and process.create_time() == started
         return is_same and process.status() != psutil.STATUS_ZOMBIE
