@@ -46,14 +46,7 @@ from pytest_planverify.harness.loop import Ending, Loop, RunOptions, RunSetup, p
 from pytest_planverify.harness.progress import RunProgress, leaf_todos
 from pytest_planverify.harness.snapshots import Snapshots, delete_trees
 from pytest_planverify.harness.turns import TurnPool
-from pytest_planverify.harness.undo import (
-    AFTER_RUN,
-    BASELINE,
-    BEFORE_RUN,
-    DRIVER,
-    MOST_BYTES,
-    refuse_while_running,
-)
+from pytest_planverify.harness.undo import AFTER_RUN, BASELINE, BEFORE_RUN, DRIVER, refuse_while_running
 
 if TYPE_CHECKING:
     from planner.model.outcome import OutcomeDocument
@@ -256,7 +249,7 @@ def _register_driver(log: Path) -> None:
             stack.enter_context(locked_folder(harness, _WAIT_SECONDS))
         refuse_while_running(harness)
         with suppress(OSError, ValueError, TypeError, RecursionError):
-            pid, _, run = json.loads(read_regular(harness / DRIVER, MOST_BYTES))
+            pid, _, run = json.loads(read_regular(harness / DRIVER))
             if not is_alive(pid):
                 end_processes_of(pid)
                 delete_trees(harness / run)

@@ -66,7 +66,7 @@ from pytest_planverify.guards.budget import is_expected
 from pytest_planverify.harness.agents import DEFAULT_SECONDS, Turn, TurnReport, run_turn, write_briefs
 from pytest_planverify.harness.snapshots import FileChanges, Records
 from pytest_planverify.harness.turns import THREADS, SentTurn, make_job
-from pytest_planverify.harness.undo import BASELINE, MOST_BYTES, restore_command
+from pytest_planverify.harness.undo import BASELINE, restore_command
 from pytest_planverify.session.outcomes import summary_of
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ class Loop:
         if not mark.exists():
             return
         try:
-            turn = json.loads(read_regular(mark, MOST_BYTES))
+            turn = json.loads(read_regular(mark))
             turn_id, seq, todo_id, before = (turn[name] for name in ("id", "seq", "todo_id", "before"))
         # The agent has changed it, and killed this process.
         except (OSError, ValueError, LookupError, TypeError, RecursionError):

@@ -36,8 +36,6 @@ BASELINE = "baseline"
 """Label of the content of the baseline that a run has recorded."""
 DRIVER = "driver.json"
 """File in the folder of all runs that names the process of the current one, its start time and its run."""
-MOST_BYTES = 4096
-"""Limit of that file in bytes."""
 _SNAPSHOT = re.compile(r"[0-9a-f]{7,64}")
 _DIGITS = 12
 """Number of digits of a snapshot's id that are shown."""
@@ -47,7 +45,7 @@ _MOST_NAMED = 5
 def refuse_while_running(harness: Path) -> None:
     """Raise ``UsageMistake`` if another process works on a run of the project; ``harness`` has its runs."""
     with suppress(OSError, ValueError, TypeError, RecursionError):
-        pid, started, run = json.loads(read_regular(harness / DRIVER, MOST_BYTES))
+        pid, started, run = json.loads(read_regular(harness / DRIVER))
         # The start time tells the driver from another process that was given the same id.
         if pid != os.getpid() and is_alive(pid) and start_time(pid) == started:
             raise UsageMistake(f"process {pid} works on the run {run}; wait for it, or end it")

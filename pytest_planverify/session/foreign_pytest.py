@@ -38,6 +38,13 @@ _USAGE_ERROR = 4
 """pytest's exit status for a command line that it does not understand."""
 
 
+_NO_REPORT = (
+    *(OSError, ValueError, LookupError, TypeError, AttributeError),
+    *(OverflowError, RecursionError, ET.ParseError),
+)
+"""Errors of reading a report that is missing, incomplete or invalid, or that a test has replaced."""
+
+
 def run_foreign(
     judged: JudgedCommand,
     launcher: Sequence[str],
@@ -73,10 +80,7 @@ def run_foreign(
         except OSError as error:
             return _not_started(judged, launcher, args, error)
         # A missing, incomplete or invalid report is no witness.
-        with suppress(
-            *(OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError),
-            *(RecursionError, ET.ParseError),
-        ):
+        with suppress(*_NO_REPORT):
             record, witness = read_report(file, attempt), attempt
             break
         if result.exit_code != _USAGE_ERROR:  # the usage error of an unknown option: no such plugin there
@@ -117,7 +121,7 @@ def _add_end(record: WorkerRecord, result: ProcessResult) -> None:
 def read_report(file: Path, witness: Witness) -> WorkerRecord:
     """Parse a report of pytest-json-report, or pytest's JUnit XML of the family xunit1.
 
-    Raises an error of those that :func:`run_foreign` expects if there is no valid report.
+    Raises one of the errors in ``_NO_REPORT`` if there is no valid report.
     """
     content = read_regular(file)  # which a pipe in its place does not block
     data: dict[str, Any] = (
