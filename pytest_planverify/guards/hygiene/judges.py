@@ -247,11 +247,12 @@ def _is_looser(missing: Counter[str], extra: Counter[str]) -> bool:
         return True
     exact = [text for text in missing if _EXACT.search(text) and not _is_loose(text)]
     wholes = {text.partition(" == ")[0] for text in exact if not _PROPERTY.match(text)}
+    compared = called(wholes)
     loose = [
         text
         for text in extra
         if _is_loose(_CLOSE.sub(" == ", text))
-        or ((of := _PROPERTY.match(text)) and (of[1] in wholes or called(of.groups()) & called(wholes)))
+        or ((of := _PROPERTY.match(text)) and (of[1] in wholes or called(of.groups()) & compared))
     ]
     kept = [text for text in extra if text not in loose]
     return bool(called(exact) & called(loose) - called(kept) or (exact and loose and not kept))
@@ -499,7 +500,10 @@ def _canned_answers(test: Function) -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     for node in ast.walk(test):
         match node:
-            case ast.Assign(targets=[ast.Attribute(attr=kind, value=mock), *_], value=given):
+            case ast.Assign(
+                targets=[ast.Attribute(attr="return_value" | "side_effect" as kind, value=mock), *_],
+                value=given,
+            ):
                 found |= {(name_of(mock), answer) for answer in _answers(kind, given)}
             case ast.Assign(targets=[target, *_], value=ast.Call() as call):  # name = Mock(return_value=…)
                 found |= {(name_of(target), answer) for answer in _given_answers(call)}

@@ -554,6 +554,7 @@ def test_helper_method_of_failed_tests_may_not_assert_less() -> None:
         '        assert words.split("one;two") == ["one", "two"]',
         'ask = Mock(side_effect=[["one", "two"], []])\n    assert ask("one;two") == ["one", "two"]',
         'ask.side_effect = lambda text: ["one", "two"]\n    assert ask("one;two") == ["one", "two"]',
+        'made.ask = Mock(return_value=["one", "two"])\n    assert made.ask("one;two") == ["one", "two"]',
     ],
 )
 def test_asking_a_mock_for_its_answer_asserts_nothing(stand_in: str) -> None:
