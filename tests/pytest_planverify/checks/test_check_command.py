@@ -75,6 +75,7 @@ def test_a_script_that_only_defines_tests_is_vacuous(command: str, tmp_path: Pat
         ("python -m doctest", "a.py", {"a.py": "A = 1\n"}, False),
         ("python -m doctest", "a.py", {"a.py": '"""\n>>> 1\n1\n"""\n'}, True),
         ("python -m doctest", "a.py", {"a.py": '"""\n>>> 1  # doctest: +SKIP\n"""\n'}, False),
+        ("python -m doctest", "a.py", {"a.py": f"# {'>>> # doctest:' * 50_000}\n"}, True),
     ],
 )
 def test_success_of_a_tool_that_was_given_nothing_to_check_is_vacuous(
