@@ -77,7 +77,8 @@ class SpectrumRecorder:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Decide whether the test is recorded, and write its record at the end."""
         nodeid = self._recorder.nodeid_of(item)
-        if self._wanted and self._project_traces():  # from here on, for all tests of the session
+        # From here on, for all tests of the session.
+        if self._wanted and (self._project_traces() or _has_threshold(item.config)):
             self._wanted = frozenset[str]()
         if isinstance(item, pytest.Function):  # whatever the name of its file; a doctest's is the product's
             self._sides[str(item.path)] = False
@@ -154,6 +155,12 @@ class SpectrumRecorder:
             first = code.co_firstlineno
             found.append((number, depth, f"{sum(1 << line - first for line in lines if line >= first):x}"))
         self._recorder.write("executed", nodeid=nodeid, functions=functions, ran=found)
+
+
+def _has_threshold(config: pytest.Config) -> bool:
+    """Return whether pytest-cov compares the coverage, which a tracer in its place would lower."""
+    options = getattr(config.pluginmanager.get_plugin("_cov"), "options", None)
+    return sys.version_info < (3, 12) and bool(getattr(options, "cov_fail_under", None))
 
 
 def probe_of(is_product: Callable[[str], bool]) -> _Monitor | _Tracer:

@@ -208,6 +208,10 @@ def verified(tmp_path_factory: pytest.TempPathFactory) -> Verified:
         todo("plain", "python -m pytest tests/test_shop.py"),
         todo("xdist", "python -m pytest tests/test_shop.py -n 1"),
         todo("covered", "python -m pytest -p pytest_cov.plugin --cov=shop tests/test_shop.py"),
+        todo(
+            "threshold",
+            "python -m pytest -p pytest_cov.plugin --cov=shop --cov-fail-under=1 tests/test_shop.py",
+        ),
         todo("traced", "python -m pytest tests/test_traced.py"),
         todo("named", "python -m pytest checks.py"),
     )
@@ -233,8 +237,15 @@ def test_functions_of_a_test_file_of_any_name_are_no_candidates(verified: Verifi
     assert {each["path"] for each in failure["candidates"]} == {"shop.py"}
 
 
-def test_tests_that_check_for_tracers_are_not_recorded(verified: Verified):
-    (failure,) = verified.outcomes["traced"]["failures"]
+@pytest.mark.parametrize(
+    "todo_id",
+    [
+        "traced",
+        pytest.param("threshold", marks=pytest.mark.skipif(not OLD_PYTHON, reason="traces nothing")),
+    ],
+)
+def test_where_a_tracer_could_change_the_result_nothing_is_recorded(todo_id: str, verified: Verified):
+    (failure,) = verified.outcomes[todo_id]["failures"]
 
     assert (failure["runs"], failure["reds"]) == (2, 2)
     assert failure["candidates"][0]["reasons"] == ["changed"]
