@@ -235,10 +235,10 @@ def candidates_of(
     """Return the most likely faulty functions, best first; ``of_tests`` prefers the changed tests."""
     ranked = ranking(evidence, fault, holder)
     tests = [each for each in ranked if each[1].side is Side.TEST]
-    if not of_tests:  # changed data of tests would otherwise take the places of the product's functions
-        ranked, tests = [each for each in ranked if each[1].side is not Side.TEST] + tests, []
-    if tests:
+    if of_tests:
         tests = _on_the_way(evidence, tests)
+    else:  # changed data of tests would otherwise take the places of the product's functions
+        ranked, tests = [each for each in ranked if each[1].side is not Side.TEST] + tests, []
     return tuple(
         Candidate(
             path=suspect.path,

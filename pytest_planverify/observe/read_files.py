@@ -97,7 +97,7 @@ class ReadFiles:
         files = {*filter(_is_first_party, modules), *filter(None, opened)}
         if _before.has_project:
             self._unknown = self._unknown or "the project was imported before the worker began"
-        if any(self._project_file(path, foreign) for path in self._renamed_folders):
+        if any(self._project_file(path, foreign) for path in tuple(self._renamed_folders)):
             self._unknown = self._unknown or "it gave a folder of the project another name"
         if len(files) > MOST_FILES:
             self._unknown = self._unknown or "it read too many files"
