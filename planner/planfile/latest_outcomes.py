@@ -29,6 +29,7 @@ from planner.model.outcome import Outcome, OutcomeDocument, PlanRef, RunInfo, Su
 from planner.model.verdicts import CheckKind, Verdict
 from planner.planfile.discovery import PLAN_ENDINGS
 from planner.planfile.loader import plan_id_of, shown_path
+from planner.planfile.locks import is_running
 from planner.planfile.plan_folder import HOME, PlanFolder
 from planner.planfile.project_files import digest_of, is_code, open_regular, walk
 from planner.planfile.record_files import read_any_outcomes
@@ -89,16 +90,10 @@ class PastRun:
 
     def is_alive(self) -> bool:
         """Return whether the run's parent process is alive, and is not another process with the same id."""
-        import psutil  # here, as most commands meet no unfinished run
-
-        if self.finished is not None or self.started.pid in (None, 0, os.getpid()):
-            return False
-        try:
-            process = psutil.Process(self.started.pid)
-            # A later process with the same id was created after the run started.
-            return process.create_time() <= self.started.at and process.status() != psutil.STATUS_ZOMBIE
-        except (psutil.Error, OverflowError, ValueError):
-            return False
+        pid = self.started.pid
+        return (
+            self.finished is None and pid not in (None, 0, os.getpid()) and is_running(pid, self.started.at)
+        )
 
     @property
     def state(self) -> Literal["finished", "interrupted", "running", "killed"]:

@@ -1,4 +1,4 @@
-"""Locks between processes, which end with their holder, and portable flags for :func:`os.open`."""
+"""Whether processes run, locks between them, which end with their holder, and flags for :func:`os.open`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,20 @@ if TYPE_CHECKING:
 
 _PAUSE_SECONDS = 0.01
 _LOCK_FILE = ".lock"
+
+
+def is_running(pid: int, latest: float) -> bool:
+    """Return whether a process runs that was created at the time ``latest`` (epoch seconds) or before.
+
+    A process with the same id that was created later is another one, and a zombie does not run.
+    """
+    import psutil  # here, as most commands ask for no process
+
+    try:
+        process = psutil.Process(pid)
+        return process.create_time() <= latest and process.status() != psutil.STATUS_ZOMBIE
+    except (psutil.Error, OverflowError, TypeError, ValueError):
+        return False
 
 
 def open_flags(*names: str) -> int:

@@ -25,6 +25,7 @@ from planner.model.base import ReadValue, Value
 from planner.model.events import Event, PlanRevised, PlanSubmitted, SubPlanLoaded
 from planner.model.outcome import Outcome
 from planner.planfile.loader import shown_path
+from planner.planfile.locks import is_running
 from planner.planfile.plan_folder import HOME, file_name, make_home
 from planner.planfile.project_files import open_regular, read_regular
 from planner.planfile.writer import plain
@@ -401,17 +402,13 @@ def turn_is_alive(log: Path) -> bool | None:
 
     ``False`` means that the process ended before the turn did, so that the files are half changed.
     """
-    import psutil  # here, as most commands meet no unfinished turn
-
     harness = log.parent.parent / "harness"
     if not (harness / log.stem / "turn.json").exists():
         return None
     try:
         pid, started, run = json.loads(read_regular(harness / "driver.json"))
-        process = psutil.Process(pid)
-        is_same = run == log.stem and process.create_time() == started
-        return is_same and process.status() != psutil.STATUS_ZOMBIE
-    except (OSError, ValueError, TypeError, RecursionError, psutil.Error):
+        return run == log.stem and is_running(pid, started)
+    except (OSError, ValueError, TypeError, RecursionError):
         return False
 
 

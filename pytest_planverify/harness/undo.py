@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from planner.cli.exits import UsageMistake
 from planner.errors import PlanFileError, PlannerError
 from planner.planfile.loader import load_plan
+from planner.planfile.locks import is_running
 from planner.planfile.plan_folder import HOME, PlanFolder
 from planner.planfile.project_files import read_regular
 from planner.store.run_log import make_log_folder, next_log, plan_logs
 from planner.text.display import counted, listed
-from pytest_planverify.checks.processes import is_alive, start_time
 from pytest_planverify.harness.snapshots import Snapshots
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ def refuse_while_running(harness: Path) -> None:
     """Raise ``UsageMistake`` if another process works on a run of the project; ``harness`` has its runs."""
     with suppress(OSError, ValueError, TypeError, RecursionError):
         pid, started, run = json.loads(read_regular(harness / DRIVER))
-        # The start time tells the driver from another process that was given the same id.
-        if pid != os.getpid() and is_alive(pid) and start_time(pid) == started:
+        if pid != os.getpid() and is_running(pid, started):
             raise UsageMistake(f"process {pid} works on the run {run}; wait for it, or end it")
 
 
