@@ -197,6 +197,11 @@ def test_failure_with_only_changed_tests_belongs_to_the_test():
     assert "Only tests were changed" in invented.because
 
 
+def not_imported(missing: ExceptionFact, hunk: Hunk) -> Evidence:
+    """Return evidence of the test module that could not be imported after it was changed."""
+    return seen(missing, files=(TEST.path,), hunks=(hunk,), nodeid=TEST.path, phase=Phase.COLLECT)
+
+
 @pytest.mark.parametrize(
     ("was", "owner"),
     [("from shop import totals", Owner.TEST), ("import shop", Owner.PRODUCT), ("", Owner.PRODUCT)],
@@ -209,9 +214,7 @@ def test_import_added_by_a_test_belongs_to_the_test_unless_it_replaced_a_similar
     text = f"-{was}\n+from shop import total" if was else "+from shop import total"
     hunk = Hunk(path=TEST.path, line=1, added=1, removed=bool(was), side=Side.TEST, text=text)
 
-    found = diagnose(
-        seen(missing, files=(TEST.path,), hunks=(hunk,), nodeid=TEST.path, phase=Phase.COLLECT)
-    )
+    found = diagnose(not_imported(missing, hunk))
 
     assert found.owner is owner
     if owner is Owner.PRODUCT:
@@ -235,9 +238,7 @@ def test_name_imported_beside_a_similar_one_is_a_new_demand(now: str, owner: Own
     text = f"-from shop import AS_TEST\n+from shop import {now}"
     hunk = Hunk(path=TEST.path, line=1, added=1, removed=1, side=Side.TEST, text=text)
 
-    found = diagnose(
-        seen(missing, files=(TEST.path,), hunks=(hunk,), nodeid=TEST.path, phase=Phase.COLLECT)
-    )
+    found = diagnose(not_imported(missing, hunk))
 
     assert found.owner is owner
 
@@ -262,9 +263,7 @@ def test_module_that_a_test_newly_imports_is_still_to_be_written_unless_it_is_mi
         path=TEST.path, line=1, added=1, removed=0, side=Side.TEST, text="+from shop.crat import total"
     )
 
-    found = diagnose(
-        seen(missing, files=(TEST.path,), hunks=(hunk,), nodeid=TEST.path, phase=Phase.COLLECT)
-    )
+    found = diagnose(not_imported(missing, hunk))
 
     assert (found.category, found.owner) == expected
 
