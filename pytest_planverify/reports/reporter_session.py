@@ -510,8 +510,16 @@ class _Replay:
         controller: Any = getattr(config.pluginmanager.getplugin("_cov"), "cov_controller", None)
         if controller is None:
             return
+        from coverage import CoverageData
+
         data_file = os.path.join(str(controller.topdir), str(controller.cov.config.data_file))
         for number, path in enumerate(self._spec.measured):
+            data = CoverageData(basename=path)
+            data.read()
+            if data.measured_files():
+                # As pytest-cov does where other processes measure: this one imports nothing of the project.
+                controller.cov._warn_no_data = controller.cov._warn_unimported_source = False
+            data.close()
             # Named like the data files of parallel processes, which coverage combines.
             shutil.move(path, f"{data_file}.planverify-{number}")
 

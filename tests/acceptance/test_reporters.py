@@ -180,6 +180,11 @@ def test_the_output_has_each_line_of_a_plain_session_once(pair: Pair, pattern: s
     assert ours == plain
 
 
+def test_coverage_does_not_warn_about_the_session_that_only_reports(pair: Pair):
+    assert "CoverageWarning" not in pair.plain.output
+    assert "CoverageWarning" not in pair.reported.text
+
+
 def test_workers_print_no_annotations_and_leave_no_coverage_data(pair: Pair):
     assert all("::error" not in worker.output for worker in pair.reported.workers)
     assert sorted(path.name for path in pair.reported.root.glob(".coverage*")) == [".coverage"]
