@@ -129,7 +129,8 @@ class ResultLedger:
         expected = getattr(report, "wasxfail", None)
         if not running.outcome or running.outcome == "passed":
             running.outcome = "xfailed" if expected is not None else "skipped"
-        running.reason = running.reason or (str(expected) if expected else skip_reason(report.longrepr))
+        reason = skip_reason(report.longrepr) if expected is None else str(expected)
+        running.reason = running.reason or reason
 
     def _failure(self, report: pytest.TestReport, attempt: int | None = None) -> None:
         """Write a failure; ``attempt`` is its number if the test is rerun."""
