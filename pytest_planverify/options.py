@@ -394,8 +394,8 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
                 elif word != "--":
                     _require_plan(word, directory)
                     plans.append(word)
-            case _ if name.startswith("--planverify"):
-                if name not in _FLAGS and value is None:
+            case _ if name in _FLAGS or name in _OPTIONS:
+                if name in _OPTIONS and value is None:
                     next(given, None)  # its value is the next word
             case "-x" | "--exitfirst":
                 more["maxfail"] = 1
@@ -439,8 +439,8 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
                 elif name == "-s" or (name, value) == ("--capture", "no"):
                     more["interactive"] = True
         # An unknown option may take the next word as its value, which is then passed on with it.
-        is_unknown = name.startswith("--") and not option.known
-        may_be_value = is_unknown and value is None and not name.startswith("--planverify")
+        is_unknown = name.startswith("--") and not (option.known or name in _FLAGS or name in _OPTIONS)
+        may_be_value = is_unknown and value is None
     if more.get("interactive"):  # concurrent workers cannot share the terminal
         more["workers"] = 1
     return CommandLine(

@@ -233,6 +233,18 @@ def test_unreadable_conftest_declares_no_option(settings, pytester: pytest.Pytes
         require_known_options(pytester.parseconfig(), found, root)
 
 
+@pytest.mark.parametrize("words", [("--planverify-confrim", "3"), ("--planverify-confrim=3",)])
+def test_misspelt_option_of_the_plugin_is_refused(
+    words: tuple[str, ...], settings, pytester: pytest.Pytester
+):
+    found = settings("plan.yaml", *words)
+
+    with pytest.raises(
+        pytest.UsageError, match="--planverify-confrim: .* did you mean '--planverify-confirm'"
+    ):
+        require_known_options(pytester.parseconfig(), found, pytester.path)
+
+
 def test_settings_follow_the_options(settings, pytester: pytest.Pytester):
     found = settings(
         "plan.yaml::a,phase/b", "--planverify-isolate", "--planverify-keep-going", "-vv",
