@@ -239,9 +239,7 @@ def test_misspelt_option_of_the_plugin_is_refused(
 ):
     found = settings("plan.yaml", *words)
 
-    with pytest.raises(
-        pytest.UsageError, match="--planverify-confrim: .* did you mean '--planverify-confirm'"
-    ):
+    with pytest.raises(pytest.UsageError, match="did you mean '--planverify-confirm'"):
         require_known_options(pytester.parseconfig(), found, pytester.path)
 
 
