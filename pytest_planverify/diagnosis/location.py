@@ -235,10 +235,9 @@ def candidates_of(
     """Return the most likely faulty functions, best first; ``of_tests`` prefers the changed tests."""
     ranked = ranking(evidence, fault, holder)
     tests = [each for each in ranked if each[1].side is Side.TEST]
-    if of_tests:
-        tests = _on_the_way(evidence, tests)
-    else:  # changed data of tests would otherwise take the places of the product's functions
-        ranked, tests = [each for each in ranked if each[1].side is not Side.TEST] + tests, []
+    others = [each for each in ranked if each[1].side is not Side.TEST]
+    # Changed data of tests would otherwise take the places of the product's functions.
+    ranked = (_on_the_way(evidence, tests) or others) if of_tests else others + tests
     return tuple(
         Candidate(
             path=suspect.path,
@@ -248,7 +247,7 @@ def candidates_of(
             reasons=tuple(_reasons(suspect)),
             hunk=suspect.hunk,
         )
-        for value, suspect in (tests or ranked)[:MOST_CANDIDATES]
+        for value, suspect in ranked[:MOST_CANDIDATES]
         if value > 0
     )
 

@@ -182,6 +182,7 @@ def test_of_changed_tests_the_failing_one_comes_first_and_those_of_other_modules
     found = candidates_of(failure(hunks=hunks), of_tests=True)
 
     assert [each.function for each in found] == ["test_total", "test_a", "make"]
+    assert not candidates_of(failure(hunks=hunks[2:3]), of_tests=True)
 
 
 def test_change_that_mentions_a_missing_name_comes_first():
