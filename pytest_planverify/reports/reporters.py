@@ -285,3 +285,19 @@ class Reporting:
             self._needed = self._wanted and is_reporting_needed(given, plugins, conftests)
             self.given = given if self._needed else None
         return self._needed
+
+    def decide_without_workers(self, typed: Sequence[str], directory: Path) -> None:
+        """Decide by the options alone if no worker was started: a report of an earlier run must not stay.
+
+        Nothing was measured, so pytest-cov takes no part, nor does its limit.
+        """
+        if self._needed is not None or not self._wanted:
+            return
+        blocked = ("-p", "no:pytest_cov")
+        addopts = (*self._config.getini("addopts"), *shlex.split(os.environ.get("PYTEST_ADDOPTS", "")))
+        given = GivenOptions(
+            command_line=options_for(typed, blocked, autoload=True),
+            addopts=(*options_for(addopts, blocked, autoload=True), *blocked),
+            directory=directory,
+        )
+        self.given = given if is_reporting_needed(given, (), ()) else None

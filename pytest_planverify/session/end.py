@@ -51,6 +51,7 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
     documents = Documents(facts, results, causes, opinions.notes, interrupted, now(), duration_ms)
     document = documents.document(runs)
     report = None
+    facts.reporting.decide_without_workers(settings.worker_args, settings.invocation_dir)
     if facts.reporting.given is not None:
         from pytest_planverify.reports.reporter_session import report_criteria
 

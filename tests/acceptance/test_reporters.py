@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from example_project import Example
+from example_project import Example, todo
 from real_command import Finished, run_pytest
 from reporting_driver import Reported, criterion, run_criteria
 from text_bundles import read_bundle
@@ -458,3 +458,15 @@ def test_a_reporter_that_cannot_start_is_an_error(example: Example):
     assert run.result.exit_status != 0, str(run)
     assert run.result.reason is not None
     assert "Missing CSS file" in run.text
+
+
+def test_a_run_that_starts_no_test_is_reported_too_but_not_measured(tmp_path: Path):
+    addopts = "--junitxml=j.xml -p pytest_cov.plugin --cov=shop --cov-fail-under=80"
+    example = Example(tmp_path, {"pytest.ini": f"[pytest]\naddopts = {addopts}\n", "a.txt": "a"})
+    example.plan(*(todo(each, expected_artifacts=[f"{each}.txt"]) for each in "ab"))
+
+    green, red = example.verify("plan.yaml::a"), example.verify()
+
+    assert (green.exit_code, red.exit_code) == (0, 1), f"{green}{red}"
+    (suite,) = ET.parse(tmp_path / "j.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
