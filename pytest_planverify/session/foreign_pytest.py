@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import xml.etree.ElementTree as ET
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -90,6 +91,24 @@ def run_foreign(
     judgement = judge(judged, record)
     judgement.duration_ms, judgement.witness = result.duration_ms, witness
     return judgement
+
+
+def write_requested_report(judgement: Judgement, args: Sequence[str], *, root: Path, folder: Path) -> None:
+    """Copy the witness to the file that the command requests, in place of which it was written."""
+    given = {option.name: option.value or "" for option in split_options(args)}
+    target = given.get("--junitxml") or given.get("--junit-xml") or ""
+    if judgement.witness is Witness.JUNIT_XML and target:
+        source = folder / "foreign.xml"
+        target = os.path.expanduser(os.path.expandvars(target))
+    elif judgement.witness is Witness.JSON_REPORT and "--json-report" in given:
+        source = folder / "foreign.json"
+        target = given.get("--json-report-file") or ".report.json"
+    else:
+        return
+    if target.lower() != "none":  # of pytest-json-report: write no file
+        with suppress(OSError):
+            (root / target).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, root / target)
 
 
 def _not_started(

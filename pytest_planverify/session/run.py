@@ -398,9 +398,9 @@ class SessionRun:
     def _run_foreign(self, job: Job) -> None:
         """Run and confirm a pytest command without this plugin inside, such as one of another interpreter.
 
-        Its reports are written into the run's folder.
+        Its reports are written into the run's folder; the first run's also where the command requests it.
         """
-        from pytest_planverify.session.foreign_pytest import run_foreign
+        from pytest_planverify.session.foreign_pytest import run_foreign, write_requested_report
 
         def run() -> Judgement:
             return run_foreign(
@@ -414,6 +414,7 @@ class SessionRun:
             )
 
         judgement = run()
+        write_requested_report(judgement, job.invocation.args, root=job.plan.root, folder=self.folder.path)
         if self._needs_confirmation(judgement):
             judgement = confirm(judgement, run, most=self._settings.confirmations, root=job.plan.root)
         self._keep(job, judgement, isolation=Isolation.SPAWNED)
