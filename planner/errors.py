@@ -58,16 +58,19 @@ class Fault:
 class PlanFileError(PlannerError):
     """The plan file cannot be used.
 
-    ``faults`` has one line for each fault, position first. The message has at most 20 of them, below a
-    heading if there are several.
+    ``faults`` has one line for each fault, position first. The message has at most ``MOST`` of them, below
+    a heading if there are several.
     """
+
+    MOST = 50
 
     def __init__(self, path: str, faults: tuple[str, ...]) -> None:
         self.path = path
         self.faults = faults
         heading = [f"{path}: the plan cannot be used ({len(faults)} faults)"] if len(faults) != 1 else []
-        rest = [f"… and {len(faults) - 20} more"] if len(faults) > 20 else []
-        super().__init__("\n".join([*heading, *faults[:20], *rest]))
+        rest = len(faults) - self.MOST
+        more = [f"… and {rest} more; planner validate --json lists all"] if rest > 0 else []
+        super().__init__("\n".join([*heading, *faults[: self.MOST], *more]))
 
 
 class PlanTreeError(PlannerError):
