@@ -86,7 +86,8 @@ def test_a_plan_with_many_faults_shows_them_and_where_the_others_are() -> None:
     faults = tuple(f"p.yaml:{number}:1 x: y" for number in range(52))
 
     assert str(PlanFileError("p.yaml", faults[:50])).count("\n") == 50
-    assert str(PlanFileError("p.yaml", faults)).endswith("\n… and 2 more; planner validate --json lists all")
+    shown = str(PlanFileError("p.yaml", faults))
+    assert shown.endswith("\n… and 2 more; planner validate --json lists all")
 
 
 @pytest.mark.parametrize(
