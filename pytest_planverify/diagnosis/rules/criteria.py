@@ -194,6 +194,9 @@ def _contract_sentence(fact: ContractFact, headline: str) -> str:
     )
     if fact.expected and fact.actual:
         return f"{sentence} Promised: {quote(fact.expected)}; found: {quote(fact.actual)}."
+    if fact.problem == "unreadable" and ": " in headline:  # its beginning says the same
+        headline = headline.partition(": ")[2]
+        sentence = sentence.rstrip(".") + ":"
     detail = fact.expected or fact.actual or headline
     return f"{sentence} {quote(detail, 3 * _LONGEST).rstrip('.')}." if detail else sentence
 

@@ -120,6 +120,7 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_contract("missing_function", function="f", expected="f(a)"), C.SPEC_MISMATCH, Owner.PRODUCT, "contract-broken", "c.json promises f"),
     (_contract("missing_module"), C.SPEC_MISMATCH, Owner.PRODUCT, "contract-broken", "c.json"),
     (_contract("unreadable"), C.SPEC_MISMATCH, Owner.PLAN, "contract-broken", "cannot be read"),
+    ({**_contract("unreadable"), "headline": "the contract cannot be used: c.json: no file"}, C.SPEC_MISMATCH, Owner.PLAN, "contract-broken", "cannot be read: c.json: no file."),
     (_contract("unresolved", function="f"), C.SPEC_MISMATCH, Owner.UNKNOWN, "contract-unresolved", "without running the code"),
     ({"kind": "manual", "headline": "ugly"}, C.TEST_REGRESSION, Owner.PRODUCT, "answered-no", "ugly"),
     (_selected(("tests/a.py", "missing_file"), ("b.py::c", "missing_id"), nearest=("tests/b.py",)), C.TEST_NOT_FOUND, Owner.PLAN, "selection-empty", "1 more"),
