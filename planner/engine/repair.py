@@ -34,10 +34,10 @@ from planner.model.verdicts import TodoLife, TodoState, Verdict
 from planner.policy.allowed_files import widened_by
 from planner.policy.branches import (
     RedTodo,
+    approval_setting,
     attempts_of,
     branch_todo,
     decide_repair,
-    needs_approval,
     next_branch_id,
     role_for,
 )
@@ -335,11 +335,11 @@ def _stop_on_streak(tx: Transaction, record: TodoRecord, failure: Failure) -> No
     """Raise :class:`Stop` if the same failure, or flakiness, has repeated as often as the policy allows."""
     limits, culprit = tx.top.halt, (record.parent_id or record.id,)
     if limits.identical_failures is not None and record.same >= limits.identical_failures:
-        because = f"{record.id} failed {record.same} times in the same way ({record.signature}), and the "
+        because = f"{culprit[0]} failed {record.same} times in the same way ({record.signature}), and the "
         because += "product did not change"
         raise Stop("halt-on-identical-failure", because, culprit, failure.category)
     if limits.flaky_streak is not None and record.flaky >= limits.flaky_streak:
-        because = f"{record.flaky} verifications of {record.id} in a row were flaky"
+        because = f"{record.flaky} verifications of {culprit[0]} in a row were flaky"
         raise Stop("halt-on-flaky-streak", because, culprit, failure.category)
 
 
@@ -532,6 +532,12 @@ def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
         because = f"{tx.failed_branches} branches have failed, more than {limit}; the last is {branch.id}"
         tx.notify("many-failed-branches", because, topic=ALERT, to=Role.HUMAN, todo_id=None)
     if is_red:
+        if branch.outcome is not None and branch.failure is not None:
+            # A person, and the turn that they may grant, need what the last attempt left. The command to
+            # rerun is that of the todo, since the plan file need not have the branch.
+            rerun = primary.failure and primary.failure.rerun
+            failure = branch.failure.model_copy(update={"rerun": rerun})
+            primary = tx.update(primary, outcome=branch.outcome, context=branch.context, failure=failure)
         _branch_failed(tx, primary, branch)
 
 
@@ -634,22 +640,24 @@ def open_branch(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
         try:
             _make_branch(tx, record, step.proposal)
         except EditConflictError:  # the plan changed after the approval, so a new proposal is needed
-            open_branch(tx, record, step._replace(proposal=None))
+            # Without the reason for asking, which the new proposal adds again.
+            because = step.proposal.edits[0].because
+            open_branch(tx, record, step._replace(proposal=None, because=because))
     else:
         proposal = _proposal(tx, record, step)
+        setting = approval_setting(tx.policy_of(record), tx.top)
         if asks_a_person(record.todo):
             why = f"the risk of {record.id} is {record.todo.risk_level}"
-        elif failure_class(failure_of(record)) in tx.approved or not needs_approval(
-            tx.policy_of(record), tx.top
-        ):
+        elif setting is None or failure_class(failure_of(record)) in tx.approved:
             _make_branch(tx, record, proposal)
             return
         else:
-            why = "the plan asks before repairs (auto_fix_mode: false)"
+            why = f"the plan asks before repairs ({setting})"
         because = f"{proposal.because}; {why}"
         tx.notify(step.rule, because, topic=REVIEW, to=Role.HUMAN, todo_id=record.id)
         tx.update(record, next_step=None, question=proposal.question_id)
-        tx.show(proposal.model_copy(update={"digest": digest_of_edits("", proposal.edits)}))
+        digest = digest_of_edits("", proposal.edits)
+        tx.show(proposal.model_copy(update={"digest": digest, "because": because}))
 
 
 def _make_branch(tx: Transaction, record: TodoRecord, proposal: AskHuman) -> None:

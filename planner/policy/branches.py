@@ -190,15 +190,16 @@ def branch_todo(
     return Todo.model_validate({name: value for name, value in fields.items() if value not in (None, {})})
 
 
-def needs_approval(policy: Policy, top: Policy) -> bool:
-    """Return whether a branch needs approval, under the policy of its plan and that of the top plan.
+def approval_setting(policy: Policy, top: Policy) -> str | None:
+    """Return the setting by which a branch needs approval, ``None`` if it needs none.
 
+    The branch is one of a plan with this policy, below the plan with the policy ``top``.
     ``require_planner_approval`` in either of them always requires it. Otherwise ``auto_fix_mode`` or
     ``auto_approve_branches`` of its own plan suffices to continue without asking.
     """
     if policy.require_planner_approval is True or top.require_planner_approval is True:
-        return True
-    return not policy.auto_fix_mode and not policy.auto_approve_branches
+        return "require_planner_approval: true"
+    return None if policy.auto_fix_mode or policy.auto_approve_branches else "auto_fix_mode: false"
 
 
 def route(

@@ -78,6 +78,15 @@ def test_failures_in_a_row_halt_the_run_at_the_limit_of_the_policy(
             assert goes_on(run)
 
 
+def test_a_halt_on_identical_failures_names_the_todo_that_failed_also_before_its_branch():
+    run = Told(todo("t1"))
+    run.is_red("t1", message="it broke", diff_hash="sha256:same")
+
+    run.is_red("t1_branch_01", message="it broke", diff_hash="sha256:same", signature=run.record().signature)
+
+    assert halt_of(run).because.startswith("t1 failed 2 times in the same way")
+
+
 def test_a_done_todo_resets_the_count_of_consecutive_failures():
     run = Told(*map(todo, ("t1", "t2", "t3", "t4")), max_branch_depth=0, halt={"consecutive_failures": 2})
 

@@ -89,6 +89,39 @@ def test_a_person_can_grant_one_more_attempt():
     assert [each.kind for each in run.questions] == ["review"]
 
 
+def test_a_person_and_the_turn_they_grant_are_told_what_the_last_attempt_of_a_branch_left():
+    run = Told(todo(), max_debug_attempts=1)
+    branch = open_branch(run, message="got 10", rerun="pytest --planverify plan.yaml::t1")
+    run.is_red(branch, message="got 11", rerun=f"pytest --planverify plan.yaml::{branch}")
+
+    (question,) = run.questions
+    assert question.failure is not None
+    assert question.failure.stack_trace_head == "got 11"
+    assert question.failure.rerun == "pytest --planverify plan.yaml::t1"
+
+    run.answers("retry", question)
+    instructions = run.last_of(Implement)[0].brief.instructions
+    assert instructions is not None
+    assert "got 11" in instructions
+    assert "got 10" not in instructions
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        ({"require_planner_approval": True}, "require_planner_approval: true"),
+        ({"auto_fix_mode": False}, "auto_fix_mode: false"),
+    ],
+)
+def test_a_proposed_branch_names_the_setting_that_asks_a_person(policy: dict[str, Any], reason: str):
+    run = Told(todo(), **policy)
+
+    run.is_red()
+
+    (question,) = run.questions
+    assert question.because == f"its criteria failed; the plan asks before repairs ({reason})"
+
+
 @pytest.mark.parametrize(("tools", "checked"), [((), False), (("mypy",), True)])
 def test_a_type_check_is_added_only_if_the_project_has_a_type_checker(
     tools: tuple[str, ...], checked: bool
@@ -267,6 +300,7 @@ def test_an_approved_branch_that_no_longer_fits_after_waiting_is_proposed_again(
     run.is_done("t1_branch_01")
 
     assert [each.question_id for each in run.questions] == ["t2_branch_02"]
+    assert [each.because for each in run.questions] == [second.because]
 
 
 def test_a_branch_follows_its_todo_and_a_step_precedes_its_dependant():
