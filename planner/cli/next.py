@@ -107,7 +107,12 @@ def next_(
     run = PlanRun.open(choice.path, outcomes, log, keep=True)
     named = {known_todo(run.state, each) for each in choice.todo_ids or ()}
     if brief is not None:
-        write(_brief(run, _worker(run.state, known_todo(run.state, brief))) + "\n")
+        asked = run.state.questions.get(brief)
+        if asked is not None and asked.branch is not None:  # it becomes a todo only by the approval
+            text = brief_of(run.state, brief)
+        else:
+            text = _brief(run, _worker(run.state, known_todo(run.state, brief)))
+        write(f"{text}\n")
         return Status.OK
     actions = [each for each in run.outstanding() if not named or _concerns(each, named, run.state)]
     written = [] if output is None and not in_place else _write_revision(run, output)
@@ -552,6 +557,9 @@ class _NextScreen(Screen):
         text = self.one_line(question.question)
         if len(text) > room:  # planner status TODO shows all of it
             text = f"{text[: room - 1]}…"
+        if question.branch is not None:
+            name = shlex.quote(question.question_id)
+            text += f" Read it: {program()} next {self._words} --brief {name}"
         self.paragraph(text, first="  ask    ", indent=9)
         self.clipped("  why    ", f"{question.because} [{question.rule}]")
         if record is not None and question.kind is not QuestionKind.ANSWER and not shown_above:

@@ -126,7 +126,13 @@ def instructions_for(
 
 
 def brief_of(state: State, todo_id: str, *, max_tokens: int = PAGE_TOKENS) -> str:
-    """Return the Markdown brief for whoever works on a todo; without a failure, it describes the task."""
+    """Return the Markdown brief for whoever works on a todo; without a failure, it describes the task.
+
+    ``todo_id`` may also name a branch that waits for its approval, so that a person can read it before.
+    """
+    proposed = state.questions.get(todo_id)
+    if proposed is not None and proposed.branch is not None:
+        return redact(clean(proposed.branch.debug_instructions or "")).rstrip("\n")
     record = state.records[todo_id]
     brief = _brief(state, record, max_tokens)
     text = brief.instructions

@@ -82,7 +82,9 @@ def test_a_halt_on_identical_failures_names_the_todo_that_failed_also_before_its
     run = Told(todo("t1"))
     run.is_red("t1", message="it broke", diff_hash="sha256:same")
 
-    run.is_red("t1_branch_01", message="it broke", diff_hash="sha256:same", signature=run.record().signature)
+    run.is_red(
+        "t1_branch_01", message="it broke", diff_hash="sha256:same", signature=run.record().signature
+    )
 
     assert halt_of(run).because.startswith("t1 failed 2 times in the same way")
 
