@@ -20,11 +20,19 @@ from planner.catalog.tables import load_table
 from planner.engine import start, step
 from planner.engine.state import current_plan
 from planner.model.actions import AskHuman, Implement
-from planner.model.events import ApprovalGiven, PlanSubmitted, RunPolicy, RunResumed, RunStarted, Verified
+from planner.model.events import (
+    ApprovalGiven,
+    PlanSubmitted,
+    RunPolicy,
+    RunResumed,
+    RunStarted,
+    Verified,
+    WorkFinished,
+)
 from planner.model.outcome import Check, Failure, Outcome
 from planner.model.plan import AcceptanceCriteria, CommandSpec, Plan, Todo
 from planner.model.taxonomy import CATEGORIES, Category, Repeatability, RoutingKey
-from planner.model.verdicts import CheckKind, TodoState, Verdict
+from planner.model.verdicts import CheckKind, TodoLife, TodoState, Verdict
 from planner.policy.branches import route
 from planner.policy.criteria import criterion_ids, wants_convention
 
@@ -202,8 +210,8 @@ class Workflow:
     ) -> Todo | None:
         """Report a failure of a todo or branch; return the open branch that repairs it, if any.
 
-        ``task_id`` is a synonym of ``todo_id``; ``fields`` are those of the failure. Raises ``KeyError``
-        for an unknown todo.
+        Todos before it that have no result yet pass first. ``task_id`` is a synonym of ``todo_id``;
+        ``fields`` are those of the failure. Raises ``KeyError`` for an unknown todo.
         """
         todo = self.state.records[todo_id or task_id or ""].todo
         return self.handle_failure(todo, simulate_failure(todo, error_type, message, **fields))
@@ -211,6 +219,7 @@ class Workflow:
     def handle_failure(self, todo: Todo, outcome: Outcome) -> Todo | None:
         """Report a failed outcome; return the open branch that repairs the todo, if there is one."""
         self._work += 1
+        self._pass_before(todo)
         self._report(outcome)
         # Branches belong to the todo that they repair, also those that a failed branch leads to.
         primary = self.state.records[todo.parent_id or todo.id]
@@ -222,12 +231,14 @@ class Workflow:
     ) -> None:
         """Report that the criteria of a todo or branch passed.
 
-        After a branch, its parent is verified again, with the result ``parent_passes``. ``task_id`` is a
-        synonym of ``todo_id``. Raises ``KeyError`` for an unknown todo.
+        Todos before it that have no result yet pass first. After a branch, its parent is verified again,
+        with the result ``parent_passes``. ``task_id`` is a synonym of ``todo_id``. Raises ``KeyError`` for
+        an unknown todo.
         """
         todo = self.state.records[todo_id or task_id or ""].todo
         self._work += 1
         parent = None if todo.parent_id is None else self.state.records[todo.parent_id].todo
+        self._pass_before(todo)
         self._report(simulate_success(todo))
         if parent is not None:
             self._report(
@@ -275,14 +286,29 @@ class Workflow:
         ended = all(each.status == "done" for each in tasks)
         return Result(StateName("done" if ended else self.state.plan_state.value), tasks)
 
+    def _pass_before(self, todo: Todo) -> None:
+        """Report success for the dependencies of a todo that have no result, in order.
+
+        Otherwise the engine would ignore the result of the todo, whose work cannot have begun.
+        """
+        for name in todo.dependencies:
+            before = self.state.records[name]
+            if before.outcome is None and not before.life.is_final:
+                self._pass_before(before.todo)
+                self._report(simulate_success(before.todo))
+
     def _report(self, outcome: Outcome) -> None:
-        """Report an outcome to the engine, a minute after the last."""
+        """Report a turn of work and its outcome to the engine, a minute after the last."""
         self._now += _BETWEEN_RUNS
+        record = self.state.records.get(outcome.todo_id)
+        # A failure for which nobody has worked would be work to do, not a failed attempt.
+        if record is not None and record.life is TodoLife.ACTIVE and record.todo.requires_testing:
+            self._tell(WorkFinished(at=self._now, todo_id=record.id))
         # Each turn of work changes the tree: an unchanged digest would mean that nothing was done.
         outcome = outcome.model_copy(update={"diff_hash": f"sha256:{self._work:064x}"})
         self._tell(Verified(at=self._now, outcome=outcome))
 
-    def _tell(self, event: RunStarted | Verified | ApprovalGiven) -> None:
+    def _tell(self, event: RunStarted | WorkFinished | Verified | ApprovalGiven) -> None:
         """Apply an event, and approve what the engine then asks for, if it is in ``approved``."""
         self.state, actions = step(self.state, event)
         self.actions += actions

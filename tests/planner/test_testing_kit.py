@@ -37,6 +37,25 @@ def test_a_passed_branch_with_a_red_parent_is_followed_by_a_deeper_one_then_a_pe
     assert workflow.get_status(FAILED) == "test_failed"
 
 
+def test_a_result_of_a_todo_implies_that_the_todos_before_it_passed():
+    workflow = create_test_workflow()
+
+    workflow.inject_failure("t3_entry_conditions", "too early")
+
+    assert workflow.get_status(FIRST) == workflow.get_status(FAILED) == "completed"
+    assert workflow.has_branch("t3_entry_conditions")
+    assert workflow.get_status("t4_exit_conditions") == "blocked"
+
+
+def test_a_failing_todo_is_not_passed_by_a_result_of_a_later_one():
+    workflow = failed_workflow()
+
+    workflow.inject_failure("t3_entry_conditions")
+
+    assert workflow.get_status(FAILED) == "test_failed"
+    assert not workflow.has_branch("t3_entry_conditions")
+
+
 def test_a_branch_that_exceeds_its_lifetime_is_escalated_to_a_person():
     workflow = failed_workflow(branch_timeout_seconds=300)
     assert workflow.inject_failure(BRANCH, "first") is not None
@@ -84,6 +103,14 @@ def test_an_orchestrator_completes_a_plan_after_a_failure():
 
     assert result.status == "completed"
     assert all(task.status == "completed" for task in result.tasks)
+
+
+@pytest.mark.parametrize("error_type", ["missing_dependency", "TEST_NOT_FOUND", "ARTIFACT_MISSING"])
+def test_a_failure_of_something_missing_is_an_attempt_too(error_type):
+    workflow = create_test_workflow()
+
+    assert workflow.inject_failure(FAILED, error_type=error_type) is not None
+    assert workflow.get_status(FAILED) == "test_failed"
 
 
 @pytest.mark.parametrize(
