@@ -27,7 +27,7 @@ from planner.brief.instructions import (
 from planner.model.outcome import evidence_of
 from planner.model.taxonomy import Role
 from planner.model.verdicts import CheckKind, EvidenceKind, Phase, Side, Since
-from planner.policy.outcomes import UNOWNED
+from planner.policy.outcomes import UNOWNED, is_preexisting
 from planner.text.markdown import block, code, command, safe, spans
 
 Part: TypeAlias = tuple[int, *tuple[str, ...]]
@@ -71,8 +71,8 @@ _UNSURE = 0.2
 """Confidence from which on the second most likely category of a failure is shown."""
 
 _SINCE = {
-    Since.PRE_EXISTING: "It failed before the work began: this todo did not cause it.",
-    Since.FLAKY_AT_BASE: "It was flaky before the work began.",
+    Since.PRE_EXISTING: "It failed before the work began",
+    Since.FLAKY_AT_BASE: "It was flaky before the work began",
 }
 _OUTSIDE_THE_TEST = (Phase.COLLECT, Phase.SETUP, Phase.TEARDOWN)
 _OWN = (Side.PRODUCT, Side.TEST)
@@ -309,7 +309,9 @@ class _Repair:
         why = f"{code(failure.because)}{rule}" if failure.because else f"{means}."
         yield 1, f"\n**Who**: {who}; `{failure.category}`{sure}: {why}"
         if failure.since in _SINCE:
-            yield 1, f"- {_SINCE[failure.since]}"
+            is_foreign = is_preexisting(self.todo, self.outcome, failure)
+            whose = "this todo did not cause it" if is_foreign else "to repair it is the work of this todo"
+            yield 1, f"- {_SINCE[failure.since]}: {whose}."
         if self.suggestion is not None:
             yield 2, f"- Diagnosis: {code(self.suggestion, limit=_LONGEST_HEAD)}"
         other = failure.runner_up

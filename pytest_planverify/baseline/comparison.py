@@ -67,9 +67,12 @@ class BaselineComparison:
         self._flat = flat
         self._kept = kept
 
-    def todo(self, todo_id: str) -> TodoAtBase | None:
-        """Return the state of a todo at the baseline; ``None`` if the baseline lacks it."""
-        recorded = self._kept.document.todos.get(todo_id)
+    def todo(self, todo: Todo) -> TodoAtBase | None:
+        """Return the state of a todo at the baseline; ``None`` if the baseline lacks it.
+
+        That of a branch is the state of the todo that it repairs.
+        """
+        recorded = self._kept.document.todos.get(todo.parent_id or todo.id)
         if recorded is None:
             return None
         # Whatever was recorded, the work on a claimed todo had begun, so the baseline may include it.

@@ -156,7 +156,7 @@ class Assembler:
             success=state is TodoState.DONE,
             tests_passed=_tests_passed(own, children),
             blocked_by=blocked,
-            at_base=self._comparison.todo(todo.id) if self._comparison is not None else None,
+            at_base=self._comparison.todo(todo) if self._comparison is not None else None,
             checks=tuple(
                 run.check if self._comparison is None else self._comparison.check(todo.id, run.check)
                 for run in ordered

@@ -41,7 +41,17 @@ from planner.model.outcome import (
 )
 from planner.model.plan import Plan, Policy, Todo
 from planner.model.taxonomy import CATEGORIES, Category, Family, Owner, Role
-from planner.model.verdicts import CheckKind, EvidenceKind, Hardness, Phase, Side, Since, Verdict
+from planner.model.verdicts import (
+    CheckAtBase,
+    CheckKind,
+    EvidenceKind,
+    Hardness,
+    Phase,
+    Side,
+    Since,
+    TodoAtBase,
+    Verdict,
+)
 from planner.planfile.source_excerpts import load_failure_context
 
 if TYPE_CHECKING:
@@ -255,6 +265,16 @@ def test_the_facts_of_each_kind_of_check_are_shown(fields: dict[str, Any], told:
 )
 def test_the_brief_names_the_role_and_the_reason(fields: dict[str, Any], told: str) -> None:
     assert told in brief(outcome(failure(**fields)))
+
+
+def test_a_failure_from_before_the_work_is_the_work_of_a_todo_that_was_open_and_wholly_red_then() -> None:
+    before = failure(since=Since.PRE_EXISTING)
+    seen = outcome(before)
+    assert before.check_id is not None
+    red = Check(id=before.check_id, kind=CheckKind.TEST, verdict=Verdict.FAILED, at_base=CheckAtBase.RED)
+    seen = seen.model_copy(update={"at_base": TodoAtBase.OPEN, "checks": (red,)})
+
+    assert "It failed before the work began: to repair it is the work of this todo." in brief(seen)
 
 
 def test_a_decided_role_overrides_the_role_of_the_outcome() -> None:

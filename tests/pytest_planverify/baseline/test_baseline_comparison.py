@@ -63,7 +63,13 @@ def failing(*tests: str, check_id: str = "tests[0]", nodeid: str | None = None) 
 
 @pytest.mark.parametrize("todo_id", ["open", "claimed", "done", "new"])
 def test_state_of_a_todo_at_the_baseline_is_reported(comparison: BaselineComparison, todo_id: str) -> None:
-    assert comparison.todo(todo_id) == (None if todo_id == "new" else todo_id)
+    assert comparison.todo(create_sample_todo(todo_id)) == (None if todo_id == "new" else todo_id)
+
+
+def test_a_branch_was_at_the_baseline_what_the_todo_that_it_repairs_was(
+    comparison: BaselineComparison,
+) -> None:
+    assert comparison.todo(create_sample_todo("open_branch_01", parent_id="open")) == "open"
 
 
 def test_each_test_of_a_check_is_compared_with_the_baseline(comparison: BaselineComparison) -> None:
@@ -80,7 +86,8 @@ def test_each_test_of_a_check_is_compared_with_the_baseline(comparison: Baseline
 def test_failures_before_an_agent_run_are_the_work_of_their_todo(comparison: BaselineComparison) -> None:
     found = of_a_run(comparison).check("open", check(("t.py::red", "failed"), ("t.py::green", "failed")))
     assert found.at_base == "red"
-    assert [of_a_run(comparison).todo(name) for name in ("claimed", "done")] == ["open", "done"]
+    todos = [create_sample_todo(name) for name in ("claimed", "done")]
+    assert [of_a_run(comparison).todo(each) for each in todos] == ["open", "done"]
 
 
 def test_tests_of_a_sub_plan_are_looked_up_below_its_root(comparison: BaselineComparison) -> None:
