@@ -45,7 +45,7 @@ from planner.text.display import counted, listed
 from planner.text.markdown import code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from planner.engine import State, TodoRecord
     from planner.model.actions import Action
@@ -105,7 +105,7 @@ def next_(
         raise UsageMistake("--output and --in-place exclude each other; name one of them")
     choice = choose_todos(plan)
     run = PlanRun.open(choice.path, outcomes, log, keep=True)
-    named = {known_todo(run.state, each) for each in choice.todo_ids or ()}
+    named = _with_steps(run.state, {known_todo(run.state, each) for each in choice.todo_ids or ()})
     if brief is not None:
         asked = run.state.questions.get(brief)
         if asked is not None and asked.branch is not None:  # it becomes a todo only by the approval
@@ -123,7 +123,7 @@ def next_(
             complain(line)
     else:
         screen = _NextScreen(run, choice.path)
-        screen.add_actions(actions)
+        screen.add_actions(actions, named)
         for line in written:
             screen.paragraph(line)
         screen.show()
@@ -145,6 +145,15 @@ def _brief(run: PlanRun, todo_id: str) -> str:
     found, edit = ("found no test", f" {facts['edit']}") if is_empty else ("failed", "")
     says = code(failure.stack_trace_head or failure.category, limit=300)  # may be the words of the tests
     return f"{brief}\n\nThe last run {found}: {says}.{edit}"
+
+
+def _with_steps(state: State, named: set[str]) -> set[str]:
+    """Return the named todos, and those that the planner has inserted before them or their repair."""
+    records = [state.records[name] for name in named]
+    later = [*records, *filter(None, map(state.last_branch, records))]
+    return named | {
+        each.id for record in later for each in state.dependencies(record) if each.todo.is_temporary
+    }
 
 
 def _concerns(action: Action, named: set[str], state: State) -> bool:
@@ -402,8 +411,8 @@ class _NextScreen(Screen):
         self._plan = plan
         self._words = words_of(run, plan)
 
-    def add_actions(self, actions: Sequence[Action]) -> None:
-        """Add the whole output.
+    def add_actions(self, actions: Sequence[Action], named: Collection[str]) -> None:
+        """Add the whole output; ``named`` are the todos to which it is restricted, if there are any.
 
         The order is: the head, remarks, a stop, repairs, questions, verifications, todos that can begin,
         sub-plans to write, and what waits for something else.
@@ -415,7 +424,8 @@ class _NextScreen(Screen):
         # An action on a branch or on a verified todo is a repair; any other is the first work on a todo.
         repairs = [each for each in works if (red := self._records[each.todo_id]).is_branch or red.outcome]
         self._most(repairs, lambda each: self._red(self._records[each.todo_id], each))
-        self._most([each for each in self._records.values() if self._steps_before(each)], self._red)
+        behind = [each for each in self._records.values() if self._steps_before(each)]
+        self._most([each for each in behind if not named or each.id in named], self._red)
         shown = {_primary(self._run, self._records[each.todo_id]).id for each in repairs[:MOST_TODOS]}
         questions = [each for each in actions if isinstance(each, AskHuman)]
         self._most(questions, lambda each: self._question(each, shown_above=each.todo_id in shown))

@@ -199,6 +199,20 @@ def test_selecting_one_todo_hides_the_others(command: Command):
     assert [each["todo_id"] for each in ran.json["actions"]] == ["b_branch_01"]
 
 
+def test_a_named_todo_is_shown_with_the_steps_before_its_repair_and_without_those_of_others(
+    command: Command,
+):
+    command.plan(with_test("a"), with_test("b"))
+    command.outcomes(failed("a", "LINT_ERROR"), failed("b", signature="b" * 12))
+
+    a, b = command("next", "plan.yaml::a").out, command("next", "plan.yaml::b").out
+
+    assert "planner next plan.yaml --brief a_step_01" in a
+    assert "✗ b" not in a
+    assert "✗ b  TEST_REGRESSION" in b
+    assert "a_step_01" not in b
+
+
 # --- required first steps --------------------------------------------------------------------------------
 
 
