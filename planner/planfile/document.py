@@ -367,6 +367,8 @@ def _masked_json(document: Document) -> str:
         json.loads(text, parse_int=str, parse_float=str)
     except json.JSONDecodeError as error:
         problem = f"invalid JSON: {error.msg[:1].lower()}{error.msg[1:]}"
+        if text.startswith(("//", "/*", "#"), error.pos):
+            problem = "JSON has no comments: remove this one, or write the file as YAML, where # begins one"
         raise document.refusal(min(error.pos, len(text)), problem) from None
     except RecursionError:
         pass  # the composer reports where the nesting is too deep
