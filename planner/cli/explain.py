@@ -32,11 +32,13 @@ from planner.errors import PlannerError
 from planner.lint import LINT_RULES
 from planner.model.base import qualified
 from planner.model.events import PlanSubmitted
+from planner.model.plan import Policy, Todo
 from planner.model.taxonomy import CATEGORIES
 from planner.model.verdicts import Verdict
 from planner.planfile.discovery import PLAN_ENDINGS
 from planner.planfile.loader import load_plan, shown_path
 from planner.planfile.schemas import schema
+from planner.planfile.values import spellings_of
 from planner.revise.strategies import REVISION_RULES
 from planner.text.display import counted, did_you_mean, listed
 from planner.text.sanitizing import clean, one_line
@@ -200,6 +202,12 @@ def _words() -> Iterator[Explanation]:
 def _plan_keys() -> Iterator[Explanation]:
     """Yield the keys of plans that have a description in the schema, or else in ``keys.toml``."""
     document, texts = schema("plan"), meanings()
+    spellings = (
+        (model.__name__, spellings_of(name, info))
+        for model in (Todo, Policy)
+        for name, info in model.model_fields.items()
+    )
+    others = {(part, names[0]): names[1:] for part, names in spellings}
     for part, about in {"Plan": document, **document["$defs"]}.items():
         # A model that may have several forms has its keys in the forms.
         shapes: list[dict[str, Any]] = [about, *about.get("anyOf", ())]
@@ -209,6 +217,8 @@ def _plan_keys() -> Iterator[Explanation]:
                 means = " ".join(text.partition("\n\n")[0].split())
                 facts = (("of", part), ("page", f"{KEYS_PAGE}#{part.lower()}"))
                 yield Explanation(key, PLAN_KEY, means, facts)
+                for other in others.get((part, key), ()):
+                    yield Explanation(other, PLAN_KEY, f"Another name of {key}: {means}", facts)
 
 
 def _diagnosis_rules() -> Iterator[Explanation]:

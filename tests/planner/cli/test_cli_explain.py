@@ -11,6 +11,7 @@ from planner.catalog import RECIPES
 from planner.cli.exits import INTERRUPTED, Status
 from planner.cli.explain import load_glossary, meanings
 from planner.engine import ENGINE_RULES
+from planner.engine.repair import ALERT, REVIEW
 from planner.lint import LINT_RULES
 from planner.model.edits import Edit
 from planner.model.findings import Severity
@@ -38,6 +39,7 @@ KINDS = load_glossary().kinds()
         ("repeatability", Repeatability),
         ("kind of check", CheckKind),
         ("severity of a finding", Severity),
+        ("topic of a notification", {ALERT, REVIEW}),
         ("routing key", {*RoutingKey, *BranchReason}),
         ("comparison with the baseline", set(Since) - {Since.UNKNOWN}),
         ("rule of the revision", REVISION_RULES),
@@ -97,6 +99,14 @@ def test_explain_shows_recipes_and_plan_keys(command: Command) -> None:
     key = " ".join(command("explain", "allowed_files").out.split())
     assert "allowed_files key of a plan Globs of the files that it may change" in key
     assert {*KINDS["key of a plan"]} >= {"items", "dependencies", "verify", "budget", "max_retries"}
+
+
+@pytest.mark.parametrize(
+    ("other", "key"),
+    [("step_id", "id"), ("description", "intent"), ("max_debug_branch_depth", "max_branch_depth")],
+)
+def test_another_name_of_a_key_is_explained(command: Command, other: str, key: str) -> None:
+    assert f"\n  Another name of {key}: " in command("explain", other).out
 
 
 def test_a_todo_of_the_usual_plan_is_explained_without_the_plan(command: Command) -> None:
