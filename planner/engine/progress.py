@@ -46,10 +46,10 @@ class StatusNode:
             yield from node.walk()
 
     def counts(self) -> dict[str, int]:
-        """Return the number of leaf todos below it by state, ordered from finished to halted."""
+        """Return the number of the todos of ``total`` by state, ordered from finished to halted."""
         found: dict[str, int] = {}
         for node in self.walk():
-            if not node.is_branch and not node.children:
+            if node.total and not node.is_branch and not node.children:
                 found[node.state] = found.get(node.state, 0) + 1
         return dict(sorted(found.items(), key=lambda item: _ORDER.index(item[0])))
 

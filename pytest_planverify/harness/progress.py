@@ -149,6 +149,10 @@ class RunProgress:
 
 
 def leaf_todos(state: State) -> list[TodoRecord]:
-    """Return the todos that are worked on themselves: no branches, and no parents of a loaded sub-plan."""
+    """Return the plan's todos that are worked on themselves: no parents of a loaded sub-plan.
+
+    Neither branches nor the steps before them are todos of the plan.
+    """
     loaded = {record.within for record in state.todos.values()}
-    return [each for each in state.todos.values() if not each.is_branch and each.id not in loaded]
+    own = (each for each in state.todos.values() if not (each.is_branch or each.todo.is_temporary))
+    return [each for each in own if each.id not in loaded]

@@ -59,6 +59,17 @@ def test_the_tree_shows_states_progress_branches_and_blockers(verified: Command)
     ]
 
 
+def test_a_step_before_a_repair_is_shown_and_not_counted(command: Command) -> None:
+    command.plan(with_test("a"))
+    command.outcomes(failed("a", "LINT_ERROR"))
+
+    first, *tree, counts = command("status", "plan.yaml").out.splitlines()
+
+    assert "(0/1)" in first
+    assert "a_step_01" in tree[-1]
+    assert counts == "1 failed, 1 branch"
+
+
 def test_status_shows_the_details_of_one_todo(verified: Command) -> None:
     ran = verified("status", "plan.yaml", "a")
 

@@ -18,17 +18,19 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 import pytest
+from engine_telling import Told, todo
 
 from planner.cli.exits import UsageMistake
 from planner.errors import PlannerError
 from planner.model.events import RunResumed, RunStarted
-from planner.model.taxonomy import Role
+from planner.model.taxonomy import Category, Role
 from planner.store.session import RunSession, RunSettings
 from pytest_planverify.baseline.repository import git
 from pytest_planverify.checks.processes import start_time
 from pytest_planverify.harness import stop_hook, turns
 from pytest_planverify.harness.agents import Turn, TurnReport, parse_agents, run_turn
 from pytest_planverify.harness.command import _register_driver  # pyright: ignore[reportPrivateUsage]
+from pytest_planverify.harness.progress import leaf_todos
 from pytest_planverify.harness.snapshots import Records, Snapshots, _copy_files
 from pytest_planverify.harness.turns import SentTurn, TurnPool
 from pytest_planverify.harness.undo import DRIVER, refuse_while_running, restore_snapshot
@@ -541,3 +543,11 @@ def test_of_runs_that_start_together_one_registers_first(tmp_path: Path) -> None
     second.join(60)
 
     assert [f"process {other} works on the run run-1" in str(error) for error in errors] == [True]
+
+
+def test_a_step_before_a_repair_is_no_todo_of_the_progress() -> None:
+    run = Told(todo("a"))
+    run.is_red("a", Category.LINT_ERROR)
+
+    assert run.started == ["a_step_01"]
+    assert [each.id for each in leaf_todos(run.state)] == ["a"]
