@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from planner.catalog.tables import load_table
 from planner.catalog.test_paths import is_test_path
-from planner.model.outcome import Failure, FailureContext, Location
+from planner.model.outcome import UNRELATED, Candidate, Failure, FailureContext, Location
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, EvidenceKind
 from planner.policy.outcomes import UNOWNED, failures_of
@@ -355,7 +355,13 @@ def _edit_place(failure: Failure, evidence: Evidence | None) -> Iterator[Instruc
     if location is None or location.path == made:
         yield Instruction(row["search"])
         return
-    yield Instruction(row["edit"].replace("{place}", place(location)), changes=(location.path,))
+    # A change elsewhere may cause a hang or a crash, but it is not where the process hangs or dies.
+    is_elsewhere = failure.category in (_C.TEST_TIMEOUT, _C.TEST_CRASH) and any(
+        each.hunk and "traceback" not in each.reasons and _is_at(each, location)
+        for each in failure.candidates
+    )
+    edit = row["search"] if is_elsewhere else row["edit"].replace("{place}", place(location))
+    yield Instruction(edit, changes=(location.path,))
     # The fault shows in a test that may not be edited, so it is somewhere else.
     if is_test_path(location.path) or location.path in test_files(failure):
         yield Instruction(row["search"])
@@ -365,6 +371,10 @@ def _edit_place(failure: Failure, evidence: Evidence | None) -> Iterator[Instruc
     )
 
 
+def _is_at(candidate: Candidate, location: Location) -> bool:
+    return (candidate.path, candidate.function) == (location.path, location.function)
+
+
 def fault_location(failure: Failure, evidence: Evidence | None) -> Location | None:
     """Return the location of the fault, or ``None``.
 
@@ -372,7 +382,8 @@ def fault_location(failure: Failure, evidence: Evidence | None) -> Location | No
     the only function under test; else the location of the failure. If the machine is at fault or a person
     must act, the candidates are not at fault, so it is the location, too.
     """
-    location, places = failure.location, failure.candidates
+    location = failure.location
+    places = tuple(each for each in failure.candidates if each.hunk is None or each.score > UNRELATED)
     is_products = failure.owner is Owner.PRODUCT
     if failure.owner in UNOWNED or is_for_a_person(failure.category):
         return location

@@ -62,7 +62,9 @@ class Suspect:
     is_named: bool = False
     """The failing line of the test names or calls it."""
     is_missing: bool = False
-    """Its change mentions the missing name, or is in the file that lacks it."""
+    """Its change mentions the missing name, or is where the file that lacks it may define it."""
+    is_apart: bool = False
+    """Its change is inside of a function that does not define what is missing."""
     likeness: float = 0.0
     """Share of its name's words that the test's name repeats."""
 
@@ -134,7 +136,7 @@ def suspects_of(evidence: Evidence, fault: Frame | None = None, holder: str | No
             suspect = get(finding.path, _changed_around(evidence, finding.path, finding.line), finding.line)
             suspect.distance = number if suspect.distance is None else suspect.distance
     if evidence.hunks:
-        _add_changes(evidence, holder, get)
+        _add_changes(evidence, holder, plain_name(fault.function) if fault and holder else None, get)
     # A linter reads each file by itself: no other change explains what it finds in a changed place.
     if command is not None and command.purpose == _LINT:
         changed = {key: each for key, each in found.items() if each.hunk and each.distance is not None}
@@ -144,8 +146,13 @@ def suspects_of(evidence: Evidence, fault: Frame | None = None, holder: str | No
     return list(found.values())
 
 
-def _add_changes(evidence: Evidence, holder: str | None, get: Callable[..., Suspect]) -> None:
-    """Add the changed functions, each with its largest hunk, to the suspects that ``get`` returns."""
+def _add_changes(
+    evidence: Evidence, holder: str | None, called: str | None, get: Callable[..., Suspect]
+) -> None:
+    """Add the changed functions, each with its largest hunk, to the suspects that ``get`` returns.
+
+    ``called`` is the name of the function that lacks a requested parameter.
+    """
     missing = {error.name for error in evidence.exceptions if error.name}
     # Nothing ran of a selection: only changes of the selected files can be the cause.
     selected = {each.text.partition("::")[0] for each in evidence.selectors}
@@ -159,11 +166,25 @@ def _add_changes(evidence: Evidence, holder: str | None, get: Callable[..., Susp
         if evidence.nodeid is not None and is_remark(hunk):
             continue
         suspect = get(hunk.path, hunk.function, hunk.line, hunk.side or Side.PRODUCT)
-        suspect.is_missing |= hunk.path == holder
+        if holder is not None:
+            suspect.is_apart = not _may_define(hunk, called)
+            suspect.is_missing |= hunk.path == holder and not suspect.is_apart
         if missing:
             suspect.is_missing |= not missing.isdisjoint(_IDENTIFIER.findall(hunk.text))
         if suspect.hunk is None or _size(hunk) > _size(suspect.hunk):
             suspect.hunk, suspect.line = hunk, hunk.line
+
+
+def _may_define(hunk: Hunk, called: str | None) -> bool:
+    """Return whether a change may define a name, or a parameter of the called function.
+
+    It may at module level, in a class, in a ``__getattr__`` and in the called function itself.
+    """
+    name = hunk.function or ""
+    last = name.rpartition(".")[2]
+    if not last or last.lstrip("_")[:1].isupper() or last.startswith("__getattr"):
+        return True
+    return called is not None and (f"{name}.".startswith(f"{called}.") or called.startswith(f"{name}."))
 
 
 def _compare_names(evidence: Evidence, suspects: Iterable[Suspect]) -> None:
@@ -214,9 +235,9 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
     if suspect.side is Side.TEST:  # after the product: whether a test is at fault is decided by the owner
         return 0.05
     is_part = suspect.spectrum or suspect.distance is not None or suspect.is_missing
-    # No function that was not executed makes the import of a module fail.
-    is_import = any(each.type == "ModuleNotFoundError" for each in evidence.exceptions)
-    if is_part or not (evidence.executed or is_import):
+    # No function that was not executed makes an import fail.
+    is_import = any(each.type in ("ModuleNotFoundError", "ImportError") for each in evidence.exceptions)
+    if is_part or not (evidence.executed or is_import or suspect.is_apart):
         return min(0.5 + 0.5 * value, 1.0)
     # Class and module bodies run at import, so their execution is not recorded: a changed body counts if
     # the test executed a function in it, or if it has constants only, as far as is known.

@@ -257,6 +257,32 @@ def test_a_known_place_is_the_place_also_beside_a_candidate_in_its_file() -> Non
     )
 
 
+def test_an_unrelated_change_in_the_file_that_lacks_a_name_is_not_its_place() -> None:
+    change = Hunk(path="shop/cart.py", line=30, side=Side.PRODUCT, text="-a\n+b")
+    other = Candidate(path="shop/cart.py", line=30, function="expand", score=0.1, hunk=change)
+    known = Location(path="shop/cart.py")
+    failure = Failure(
+        category=Category.SPEC_MISMATCH, owner=Owner.PRODUCT, location=known, candidates=(other,)
+    )
+
+    assert fault_location(failure, None) == known
+
+
+def test_nobody_is_told_to_find_the_loop_in_a_changed_function_outside_of_the_stack() -> None:
+    change = Hunk(path="shop/cart.py", line=30, side=Side.PRODUCT, text="-a\n+b")
+    other = Candidate(
+        path="shop/cart.py", line=30, function="expand", score=0.5, reasons=("changed",), hunk=change
+    )
+    at = Location(path="shop/cart.py", line=30, function="expand")
+    failure = Failure(category=Category.TEST_TIMEOUT, owner=Owner.PRODUCT, location=at, candidates=(other,))
+    inside = other.model_copy(update={"reasons": ("changed", "traceback")})
+
+    assert "`expand`" not in next_action(failure, None, EditScope())
+    assert "`expand`" in next_action(
+        failure.model_copy(update={"candidates": (inside,)}), None, EditScope()
+    )
+
+
 def test_the_product_is_not_the_place_if_a_test_is_at_fault() -> None:
     ran = (Candidate(path="shop/cart.py", line=3, function="total", score=0.2),)
     failure = Failure(category=Category.METRIC_UNMET, owner=Owner.TEST, candidates=ran)

@@ -400,6 +400,15 @@ def test_mismatched_call_is_located_at_the_definition_or_its_change_whatever_the
     assert altered.location == Location(path=CART, line=renamed.line, function="total")
 
 
+def test_change_of_another_function_is_not_the_place_of_a_missing_parameter_or_name() -> None:
+    other = (hunk("other", CART),)
+    message = "cannot import name 'total' from 'shop.cart' (/x/shop/cart.py)"
+    imported = error("ImportError", message, IN_TEST, name="total", path=CART, object_side=Side.PRODUCT)
+
+    assert diagnose(failed_call(hunks=other)).location == Location(path=CART, line=4, function="total")
+    assert diagnose(failed(imported, hunks=other)).location == Location(path=CART)
+
+
 def test_code_at_module_level_is_named_by_its_position_alone() -> None:
     assert place(frame("shop/net.py", "<module>", 2)) == "shop/net.py:2"
     assert place(frame("shop/net.py", "outer.<locals>.inner", 2)) == "outer.inner (shop/net.py:2)"
