@@ -63,7 +63,7 @@ from planner.revise.situation import (
     with_selections,
 )
 from planner.text.display import listed
-from planner.text.glob_patterns import is_glob, matches
+from planner.text.glob_patterns import allowed, is_glob, matches
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
@@ -332,29 +332,37 @@ def _python_files(situation: Situation) -> list[str]:
 
 
 def _fix_lint(situation: Situation) -> Iterator[Edit]:
-    """Insert a step that runs the linter's automatic fix, or fixes its findings by hand."""
-    files = situation.files_with_findings
+    """Insert a step that runs the linter's automatic fix, or fixes its findings by hand.
+
+    Only in files that the todo may change; an automatic fix of a command would change the others, too.
+    """
+    found_in, old = situation.files_with_findings, situation.todo.allowed_files
+    files = [file for file in found_in if old is None or allowed(file, old)]
+    if found_in and not files:
+        return
+    is_part = len(files) < len(found_in)
     command = situation.command_for(Purpose.LINT)
-    fix = None if command is None else fixing_command(command)
+    fix = None if command is None or is_part else fixing_command(command)
     python = [file for file in files if file.endswith(PYTHON)]
     if fix is None and python and "ruff" in situation.tools:
         fix = shlex.join(["ruff", "check", "--fix", *python])
     linter = quoted(command.text if command is not None else "the linter")
     hint = f"Run this, then review its changes:\n{fix}"
     if fix is None:
-        hint = f"{linter} cannot fix this automatically: fix each complaint by hand."
-    found = [f"{each.path}:{each.line} {each.code or ''} {each.message}" for each in situation.findings]
+        which = "these files alone" if is_part else "this"
+        hint = f"{linter} cannot fix {which} automatically: fix each complaint by hand."
+    findings = [each for each in situation.findings if not is_part or each.path in files]
+    found = [f"{each.path}:{each.line} {each.code or ''} {each.message}" for each in findings]
     hint += f"\nIts complaints: {_few(found, 10)}." if found else ""
     task = ControllerTaskSpec(
         type="AUTO_FIX" if fix else "FIX", hint=hint, target_file=files[0] if files else None
     )
-    old = situation.todo.allowed_files
     of_what = f" of {_few(files)}" if files else ""
     yield from _add_step(
         situation,
         "lint-fixed-first",
         f"{linter} complains{of_what}, and automatic fixes need no branch",
-        f"Apply the automatic fixes of {linter}",
+        f"Apply the automatic fixes of {linter}" if fix else f"Fix what {linter} complains of",
         task,
         allowed_files=narrowed(old, files, folders=False) or old or (),
     )

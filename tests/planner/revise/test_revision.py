@@ -459,6 +459,31 @@ def test_findings_without_a_fix_go_to_manual_edits_or_to_a_linter_with_a_fix() -
     assert "ruff check --fix pkg/a.py" in by_ruff.controller_task_spec.hint
 
 
+@pytest.mark.parametrize(
+    ("files", "fix"),
+    [
+        (("pkg/a.py",), "ruff check --fix ."),
+        (("pkg/a.py", "tests/test_a.py"), "ruff check --fix pkg/a.py"),
+        (("tests/test_a.py",), None),
+    ],
+)
+def test_automatic_fixes_change_only_files_that_the_todo_may_change(
+    files: tuple[str, ...], fix: str | None
+):
+    findings = tuple(Finding(path=path, line=1, code="F401", message="unused") for path in files)
+    fact = CommandFact(argv=("ruff",), tool="ruff", purpose="lint", findings=findings)
+    case = situation(
+        failure(Category.LINT_ERROR, check_id="verify"),
+        todo("t2", verify="ruff check .", allowed_files=["pkg/**"]),
+        check("verify", "ruff check ."),
+        tools=frozenset({"ruff"}),
+        observations=(seen(EvidenceKind.COMMAND, command=fact),),
+    )
+    steps = [edit.todo.controller_task_spec for edit in revise(case) if isinstance(edit, AddTodoBefore)]
+    assert [each.hint.splitlines()[1] for each in steps] == ([fix] if fix else [])
+    assert not steps or "tests/" not in steps[0].hint
+
+
 def import_step(message: str, item: Todo | None = None, **facts: Any) -> Any:
     error = raised("ModuleNotFoundError", message).model_copy(update=facts)
     case = situation(
