@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.catalog.test_paths import is_test_path
-from planner.model.outcome import Diagnosis, Location, RunnerUp
+from planner.model.outcome import UNRELATED, Diagnosis, Location, RunnerUp
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Side
 from planner.policy.branches import agent_at
@@ -143,7 +143,11 @@ def _diagnosis(judged: Judged) -> Diagnosis:
     location = hit.location
     if location is None:
         frame = frame or case.raised_at
-        own = [each for each in candidates if each.hunk is None or each.hunk.side is not Side.TEST]
+        own = [
+            each
+            for each in candidates
+            if each.hunk is None or (each.hunk.side is not Side.TEST and each.score > UNRELATED)
+        ]
         first = own[0] if own else None
         # The failing assertion of a command's test shows what is wrong, not where.
         shows_other = owner is Owner.PRODUCT and case.evidence.kind in _OF_RESULTS

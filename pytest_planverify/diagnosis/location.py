@@ -235,8 +235,8 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
     if suspect.side is Side.TEST:  # after the product: whether a test is at fault is decided by the owner
         return 0.05
     is_part = suspect.spectrum or suspect.distance is not None or suspect.is_missing
-    # No function that was not executed makes an import fail.
-    is_import = any(each.type in ("ModuleNotFoundError", "ImportError") for each in evidence.exceptions)
+    # No function that was not executed makes the import of a module fail.
+    is_import = any(each.type == "ModuleNotFoundError" for each in evidence.exceptions)
     if is_part or not (evidence.executed or is_import or suspect.is_apart):
         return min(0.5 + 0.5 * value, 1.0)
     # Class and module bodies run at import, so their execution is not recorded: a changed body counts if

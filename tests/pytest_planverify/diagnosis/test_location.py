@@ -142,6 +142,10 @@ def test_missing_module_is_located_at_its_import_whatever_else_was_changed():
     lacking = error("ModuleNotFoundError", "", TEST, importing, bases="ImportError", name="shop.version")
     evidence = failed(lacking, kind=EvidenceKind.COLLECTION, hunks=(hunk("total", path="shop/tax.py"),))
     assert candidates_of(evidence)[0].path == "shop/__init__.py"
+    message = "No module named 'shop.version'"
+    asked = error("ModuleNotFoundError", message, TEST, bases="ImportError", name="shop.version")
+    by_test = evidence.model_copy(update={"exceptions": (asked,), "first_party": ("shop",)})
+    assert diagnose(by_test).location == Location(path=TEST.path, line=TEST.line, function=TEST.function)
 
 
 def test_changed_test_is_a_candidate_after_the_product():
