@@ -46,6 +46,8 @@ _OWN = (".planverify/", "diagnostics/")
 """Folders of the verifier's own records, which are never changes."""
 _PLAN_SUFFIXES = (".yaml", ".yml", ".json")
 _NAMES_PLAN = re.compile(rb"^[^\w\n]*todo_list_id[^\w\n]*:", re.MULTILINE)
+_LOG_SUFFIX = ".jsonl"
+_LOG_START = b'{"n":0,"event":{"event":"plan_submitted"'
 """The key that identifies a plan file."""
 _MOST_PLANS = 200
 _HEAD_BYTES = 1 << 16
@@ -176,7 +178,8 @@ class Changes:
     @cached_property
     def apart(self) -> tuple[str, ...]:
         """Files and folders below the root, relative to it, that do not count as changes of the product."""
-        # Other plans in the root and in the folder of a plan, too: editing one changes no product.
+        # Other plans in the root and in the folder of a plan, too: editing one changes no product. Nor does
+        # the log that a driver keeps there.
         folders = {self._root} | {
             path.parent for path in self._given_apart if path.suffix in _PLAN_SUFFIXES
         }
@@ -244,15 +247,19 @@ def _printable(files: Iterable[str]) -> tuple[str, ...]:
 
 
 def _plans_in(folder: Path) -> Iterator[Path]:
-    """Yield the plan files of a folder, recognized by the key of their id; none if it is unreadable."""
+    """Yield the plan files of a folder, recognized by the key of their id, and the logs of runs of plans.
+
+    None if the folder is unreadable.
+    """
     try:
-        files = sorted(path for path in folder.iterdir() if path.suffix in _PLAN_SUFFIXES)
+        files = sorted(path for path in folder.iterdir() if path.suffix in (*_PLAN_SUFFIXES, _LOG_SUFFIX))
     except OSError:
         return
     for path in files[:_MOST_PLANS]:
         # Not parsed: large data files may be beside a plan, and this is done in every run.
         with suppress(OSError), open_regular(path) as file:
-            if _NAMES_PLAN.search(file.read(_HEAD_BYTES)):
+            start = file.read(_HEAD_BYTES)
+            if start.startswith(_LOG_START) if path.suffix == _LOG_SUFFIX else _NAMES_PLAN.search(start):
                 yield path
 
 

@@ -16,6 +16,7 @@ from typing import Any, get_args
 
 import pytest
 import yaml
+from baseline_samples import commit_all
 from documented_commands import environment_of_a_reader, live_through
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -286,7 +287,9 @@ def desk(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def drive(desk: Path, *words: str, fixed_at: int, env: dict[str, str] | None = None) -> str:
+def drive(
+    desk: Path, *words: str, fixed_at: int, last: str = "t1", env: dict[str, str] | None = None
+) -> str:
     done = subprocess.run(
         [*words, "plan.yaml", "./agent"],
         cwd=desk,
@@ -297,7 +300,7 @@ def drive(desk: Path, *words: str, fixed_at: int, env: dict[str, str] | None = N
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert (desk / "turns").read_text() == "t1\n" * fixed_at
+    assert (desk / "turns").read_text() == "t1\n" * (fixed_at - 1) + f"{last}\n"
     ran = planner("replay", "run.jsonl", cwd=desk)
     assert ran.status == 0
     return done.stdout
@@ -308,6 +311,17 @@ def test_the_python_driver_completes_a_plan(desk: Path) -> None:
 
     assert '"plan": "completed"' in said
     assert [each.event for each in logged(desk)][-1] == "verified"
+
+
+def test_the_log_that_a_driver_keeps_beside_the_plan_is_no_work_of_a_branch(desk: Path) -> None:
+    shop(desk, {"id": "t1"})
+    (desk / ".gitignore").write_text("turns\n")
+    commit_all(desk)
+
+    said = drive(desk, sys.executable, str(DRIVERS / "driver.py"), fixed_at=2, last="t1_branch_01")
+
+    assert '"allowed_files": ["shop.py"]' in said
+    assert '"plan": "completed"' in said
 
 
 def test_the_shell_driver_completes_a_plan(desk: Path) -> None:

@@ -82,10 +82,14 @@ def test_plan_files_are_not_changes_of_the_product(repository: Path):
     (repository / "sub/other.json").write_text('{"todo_list_id": "r"}')
     (repository / "sub/diagnostics").mkdir()
     (repository / "sub/diagnostics/a.json").write_text("{}")
+    (repository / "run.jsonl").write_text('{"n":0,"event":{"event":"plan_submitted","at":""}}\n')
     files, digest = Changes(repository, apart).of(None)
 
     assert digest == clean
     assert {"plans/plan.yaml", "plans/next.yml", "sub/phase.json"} < set(files)
+    (repository / "rows.jsonl").write_text('{"n":0}\n')
+    assert Changes(repository, apart).of(None)[1] != clean
+    (repository / "rows.jsonl").unlink()
     (repository / "plans/data.yaml").write_text("rows: 3\n")
     assert Changes(repository, apart).of(None)[1] != clean
 
