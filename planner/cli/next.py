@@ -43,6 +43,7 @@ from planner.store.plan_run import PlanRun
 from planner.store.run_log import action_text, turn_is_alive
 from planner.text.display import counted, listed
 from planner.text.markdown import code
+from planner.text.redaction import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -348,7 +349,8 @@ def failure_facts(run: PlanRun, record: TodoRecord, outcome: Outcome | None = No
         "where": _where(failure),
         "edit": edit.replace("`", ""),
     }
-    return {key: str(value) for key, value in facts.items() if value}
+    # Those in the log are redacted already, those in a file of outcomes are not.
+    return {key: redact(str(value)) for key, value in facts.items() if value}
 
 
 def outcome_of(run: PlanRun, todo_id: str) -> Outcome | None:

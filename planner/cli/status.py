@@ -16,6 +16,7 @@ from planner.model.verdicts import Verdict
 from planner.planfile.loader import shown_path
 from planner.store.plan_run import PlanRun
 from planner.text.display import cells, counted, listed, padded
+from planner.text.redaction import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -196,7 +197,7 @@ def _todo(screen: Screen, run: PlanRun, node: StatusNode) -> None:
         # the output is the same for the same run.
         known = check.verdict is not Verdict.BLOCKED
         tests = f" ({counted(len(check.tests), 'test')})" if check.tests and known else ""
-        reason = f": {check.reason}" if check.reason and known else ""
+        reason = f": {redact(check.reason)}" if check.reason and known else ""
         text = f"{check.cmd or check.title or check.kind.value}{tests}{reason}"
         screen.paragraph(text, indent=2 + 9 + longest + 2 + room + 2, first=lead)
     if len(outcome.checks) > _MOST_CHECKS:

@@ -83,6 +83,19 @@ def test_status_shows_the_details_of_one_todo(verified: Command) -> None:
     assert "└─ a_branch_01" in ran.out
 
 
+def test_secrets_in_what_a_run_found_are_not_shown(command: Command) -> None:
+    token = "ghp_" + "a1B2" * 9
+    command.plan(with_test("a"))
+    outcome = failed("a")
+    outcome["failure_evidence"]["stack_trace_head"] = outcome["checks"][0]["reason"] = f"bad {token}"
+    command.outcomes(outcome)
+
+    ran = command("status", "plan.yaml", "a")
+
+    assert ran.out.count("bad [redacted: github token]") == 2
+    assert token not in ran.out
+
+
 def test_all_todos_are_shown_that_the_ini_file_names_one_by_one(verified: Command) -> None:
     ini = verified.folder / "pytest.ini"
     ini.write_text("[pytest]\nplanverify_plan = plan.yaml::b plan.yaml::q\n")
