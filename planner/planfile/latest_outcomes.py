@@ -28,6 +28,7 @@ from planner.model.journal import (
 from planner.model.outcome import Outcome, OutcomeDocument, PlanRef, RunInfo, Summary
 from planner.model.verdicts import CheckKind, Verdict
 from planner.planfile.discovery import PLAN_ENDINGS
+from planner.planfile.left_files import left_by_runs
 from planner.planfile.loader import plan_id_of, shown_path
 from planner.planfile.locks import is_running
 from planner.planfile.plan_folder import HOME, PlanFolder
@@ -341,6 +342,8 @@ def changed_files(root: Path, run: PastRun | None, apart: Sequence[Path] = ()) -
                 if (root / name).lstat().st_mtime > run.last_at:
                     changed.add(name)
     changed -= {os.path.relpath(each, root) for each in apart}
+    # Nor does what the run wrote itself at its end, such as reports.
+    changed -= left_by_runs(root / HOME, root, changed - known.keys())
     # Plans written since, for example by planner iterate, do not affect this plan's todos.
     changed -= {
         name

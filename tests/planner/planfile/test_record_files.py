@@ -22,6 +22,7 @@ from planner.model.outcome import Outcome, OutcomeMetrics
 from planner.model.plan import Plan, Todo
 from planner.model.taxonomy import Category
 from planner.planfile.latest_outcomes import ChangedFiles, changed_files, past_runs
+from planner.planfile.left_files import remember_written
 from planner.planfile.plan_folder import PlanFolder, file_name, make_home
 from planner.planfile.record_files import (
     add_answers,
@@ -223,6 +224,21 @@ def test_a_change_of_another_plan_file_does_not_outdate_a_verdict(tmp_path: Path
 
     (tmp_path / "data.yaml").write_text("rates: [1, 2]\n")
     assert changed_files(tmp_path, run) == ChangedFiles(paths=("data.yaml",), by_todo={"a": ("data.yaml",)})
+
+
+def test_a_report_that_the_run_wrote_at_its_end_does_not_outdate_a_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    write_journal(tmp_path, 1, started(), judged(), finished())
+    run = next(past_runs(tmp_path, "p"))
+    monkeypatch.chdir(tmp_path)
+    report = Path("report.xml")
+    report.write_text("<testsuites/>")
+    remember_written(report)
+    assert changed_files(tmp_path, run) == ChangedFiles()
+
+    report.write_text("<testsuites></testsuites>")
+    assert changed_files(tmp_path, run).paths == ("report.xml",)
 
 
 def test_runs_of_other_plans_and_files_that_are_not_journals_are_skipped(tmp_path: Path):
