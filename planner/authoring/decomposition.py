@@ -212,7 +212,7 @@ class Decomposer:
         values = {**self.facts, **of_goal, "goal": text, "root": root_for(output, self.folder)}
         values |= {} if is_end else {"every_test": [], "checks": []}
         filled = fill_template(template_for(leaf.title), values)
-        loaded = load_plan_text(filled, output, boundary=self.folder)
+        loaded = load_plan_text(filled, output.with_suffix(".yaml"), boundary=self.folder)
         self._todo_ids.update(todo.id for todo in loaded.plan.items)
         return loaded.plan.items
 

@@ -13,7 +13,8 @@ from unicodedata import combining, normalize
 
 from planner.catalog.tools import Purpose
 from planner.model.plan import Plan, Todo
-from planner.planfile.writer import dump_plan
+from planner.planfile.loader import load_plan_text
+from planner.planfile.writer import dump_plan, format_of
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
@@ -98,6 +99,16 @@ def plan_text(plan: Plan, heading: Iterable[str], after: Iterable[str] = ()) -> 
         for lines in (heading, after)
     )
     return f"{before}{dump_plan(plan, format='yaml')}{behind}"
+
+
+def in_format_of(path: Path, text: str) -> str:
+    """Return the text of a plan in YAML, or in JSON, without its comments, if ``path`` ends in ``.json``.
+
+    Raises :class:`planner.errors.PlanFileError` if the plan could not be run.
+    """
+    if format_of(path) == "yaml":
+        return text
+    return dump_plan(load_plan_text(text, path.with_suffix(".yaml")).plan, format="json")
 
 
 def root_for(output: Path, folder: Path) -> str:

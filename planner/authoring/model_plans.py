@@ -19,7 +19,7 @@ from planner.model.findings import Severity
 from planner.model.plan import Plan
 from planner.planfile.project_files import RootedFiles, walk
 from planner.planfile.validation import validate_plan
-from planner.planfile.writer import dump_plan
+from planner.planfile.writer import dump_plan, format_of
 from planner.text.markdown import fence
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean, one_line
@@ -81,7 +81,7 @@ def plan_by_model(
         rooted = plan.model_copy(update={"root": root_for(output, folder)})
         # Kept beyond this call, for the error after the last try.
         try:
-            found = validate_plan(output, dump_plan(rooted, format="yaml"))
+            found = validate_plan(output, dump_plan(rooted, format=format_of(output)))
             serious = (each for each in found if each.severity is not Severity.ADVICE)
             shown = (f"- {each.place}: {each.message} {each.fix}" for each in serious)
             findings[:] = islice(shown, _MOST_FINDINGS)

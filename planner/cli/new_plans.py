@@ -23,7 +23,13 @@ from planner.authoring.decomposition import (
     reasons_for_phases,
     template_names,
 )
-from planner.authoring.first_plan import plan_of_list, plan_of_repository, plan_text, root_for
+from planner.authoring.first_plan import (
+    in_format_of,
+    plan_of_list,
+    plan_of_repository,
+    plan_text,
+    root_for,
+)
 from planner.authoring.outline import LONGEST_GOAL, read_goal, read_page
 from planner.authoring.repository import is_module_there, is_runnable, is_there, read_repository
 from planner.catalog import RECIPES, TOOLS
@@ -376,6 +382,7 @@ def write_plans(texts: dict[Path, str]) -> None:
 
     The first is the parent of the others. Raises ``PlanFileError`` if one of them could not be run.
     """
+    texts = {path: in_format_of(path, text) for path, text in texts.items()}
     # What goes to standard output is loaded as the usual file.
     places = [USUAL_OUTPUT if path == STANDARD_OUTPUT else path for path in texts]
     plans = [load_plan_text(text, place).plan for place, text in zip(places, texts.values(), strict=True)]

@@ -44,6 +44,20 @@ def test_new_hides_no_existing_plan_with_a_preferred_name(tmp_path: Path, comman
 
 
 @pytest.mark.parametrize(
+    "words",
+    [["new", "Export"], ["decompose", "a; b", "--flat"], ["decompose", GOAL, "--phases"], ["init"]],
+    ids=" ".join,
+)
+def test_a_plan_whose_name_ends_in_json_is_written_as_json(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "test_a.py").write_text("def test_a():\n    pass\n")
+
+    assert planner(tmp_path, *words, "-o", "made.json").status == 0
+
+    assert json.loads((tmp_path / "made.json").read_text())["items"]
+    assert planner(tmp_path, "validate", "made.json").status == 0
+
+
+@pytest.mark.parametrize(
     ("words", "told"),
     [
         (["new", "x", "--template", "featre"], "did you mean 'feature'?"),
