@@ -25,7 +25,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 from planner.authoring.first_plan import fresh_id, make_plan, short_title
 from planner.authoring.outline import read_bounded, read_page
 from planner.catalog.commands import accepted_command
-from planner.catalog.test_paths import is_test_path
+from planner.catalog.test_paths import is_test_module, is_test_path
 from planner.errors import PlannerError
 from planner.model.base import Value
 from planner.planfile.file_writer import replace_file
@@ -195,9 +195,9 @@ class Planner:
         ]
         if not actions:
             return None
-        if (count := _failures(gap, records)) >= MOST_FAILURES:
-            warning = f"Warning: this gap and all others have failed {count} times in a row. "
-            actions[0] = actions[0].model_copy(update={"description": warning + actions[0].description})
+        if warning := exhaustion(gap, recent_records):
+            description = f"Warning: {warning}. {actions[0].description}"
+            actions[0] = actions[0].model_copy(update={"description": description})
         # Of all records: an old failure no longer postpones the gap, but is a risk as before.
         has_failed = any(
             each.is_about(gap) and each.outcome not in (None, IterationOutcome.SUCCESS)
@@ -224,7 +224,9 @@ class Planner:
             tool = description.split(" ")[0]
             return [self._action("modify", _evident(gap, state), f"Fix {tool} failures")]
         if gap.category == "roadmap" and begin.startswith("all code passes"):
-            return [self._action("modify", _evident(gap, state), description)]
+            # The roadmap, where the item stands, is no code.
+            code = [each for each in _evident(gap, state) if not each.endswith(".md")]
+            return [self._action("modify", code, description)]
         if gap.category == "roadmap" and begin.startswith("tests for"):
             return [self._action("create", _test_targets(description, state), description)]
         targets = self._targets(gap, state)
@@ -270,6 +272,18 @@ class Planner:
             if found := [each for each in paths if self._fs.read_text(each) is not None]:
                 return found
         return []
+
+
+def is_closed(gap: Gap, records: Sequence[IterationRecord]) -> bool:
+    """Return whether the last iteration for the gap that has ended was a success."""
+    ended = (each.outcome for each in reversed(records) if each.outcome and each.is_about(gap))
+    return next(ended, None) is IterationOutcome.SUCCESS
+
+
+def exhaustion(gap: Gap, records: Sequence[IterationRecord]) -> str:
+    """Return the warning for a gap that is planned although it has failed too often, else no text."""
+    count = _failures(gap, records[-MOST_RECORDS:])
+    return f"this gap and all others have failed {count} times in a row" if count >= MOST_FAILURES else ""
 
 
 def is_protected(target: str) -> bool:
@@ -350,12 +364,15 @@ def _module_folders(description: str, state: ProjectState) -> list[str]:
 # -- from an iteration to a plan file ------------------------------------------------------------------
 
 
-def plan_of_iteration(iteration: IterationPlan, *, tools: Sequence[str], root: str = ".") -> Plan:
+def plan_of_iteration(
+    iteration: IterationPlan, *, tools: Sequence[str], files: Sequence[str], root: str = "."
+) -> Plan:
     """Return the plan that ``pytest --planverify`` verifies for an iteration; it has one todo.
 
     Its criteria are the gap's own commands and those of ``tools``: ``ruff check`` and ``pyright``, if the
     project uses them. Where the gap names no usable command, the tests of its target folders must pass, or
-    else a new test file. The files that no iteration may change are protected.
+    else a new test file. Test files of the gap's commands that are not among ``files``, those of the
+    project, have to be written. The files that no iteration may change are protected.
     """
     description = iteration.gap.description
     todo_id = fresh_id(description, set())
@@ -365,14 +382,15 @@ def plan_of_iteration(iteration: IterationPlan, *, tools: Sequence[str], root: s
     allowed = [f"{each}**" if each.endswith("/") else each for each in targets]
     # A gap report may come from another program; with a refused command the plan could not be loaded.
     own = [each for each in iteration.gap.commands if accepted_command(each)]
+    missing = [each for each in _paths_in(*own) if is_test_module(each) and each not in (*files, *targets)]
     if not own:
         places = [each for each in targets if each.endswith("tests/")]
         if not places:
             module = re.sub(r"\W", "_", todo_id)
-            places = [f"tests/test_{module}.py"]
-            allowed += places
-            made += places
+            places = missing = [f"tests/test_{module}.py"]
         own = [f"pytest {shlex.quote(each)}" for each in places]
+    allowed += missing
+    made += missing
     checked = [each for each in targets if each.endswith(("/", ".py"))] or ["."]
     checks = [*own, *(f"{command} {shlex.join(checked)}" for command in tools)]
     todo: dict[str, Any] = {

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from planner.authoring.first_plan import plan_text, root_for
+from planner.authoring.first_plan import in_format_of, plan_text, root_for
 from planner.authoring.iterations import (
     MOST_TEXT,
     TOOL_CRITERIA,
@@ -20,9 +20,11 @@ from planner.authoring.iterations import (
     IterationRecord,
     Planner,
     ProjectState,
+    exhaustion,
     gaps_of_inbox,
     gaps_of_outcomes,
     gaps_of_roadmap,
+    is_closed,
     judge,
     plan_of_iteration,
     read_gap_report,
@@ -41,6 +43,9 @@ from planner.planfile.left_files import remember_written
 from planner.planfile.project_files import RootedFiles, unusual_fault, walk
 from planner.planfile.tree import load_flat
 from planner.text.sanitizing import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 FOLDER = Path("iterations")
 INBOX = Path("inbox")
@@ -63,7 +68,7 @@ def gaps(
     Root causes of failed todos come first, then the Markdown files in inbox/, and the open boxes of
     ROADMAP.md. Nothing is executed.
     """
-    report = _collect_gaps(plan)
+    report = _collect_gaps(read_log(Path.cwd()), plan)
     status = Status.FOUND if report.gaps else Status.OK
     if as_json or output is not None:
         path = output or STANDARD_OUTPUT
@@ -131,23 +136,22 @@ def iterate(
         write_log(root, log)
         complain(f"{last.iteration_id} ended: {outcome.value}{f' ({note})' if note else ''}")
     # After the end of the last iteration was recorded: gaps that failed several times come later.
-    report = _collect_gaps() if gaps is None else read_gap_report(gaps)
+    report = _collect_gaps(log) if gaps is None else read_gap_report(gaps)
     # A plan cannot name other files, such as those with control characters.
     state = ProjectState(files=tuple(each for each in walk(root) if unusual_fault(each, "") is None))
     found = Planner(ProjectFolder(root)).plan(report, log, state)
     if found is None:
         gap = report.most_critical
-        only_protected = "would change only protected files; do it yourself, or remove it from the list"
-        complain("there are no gaps" if gap is None else f"'{gap.description}' {only_protected}")
+        protected = "would change protected files; do it yourself, or remove it from the list"
+        complain("there are no gaps" if gap is None else f"'{gap.description}' {protected}")
         return Status.FOUND
     path = output or FOLDER / f"{found.iteration_id}.yaml"
     # A criterion whose tool is missing could never pass; one that the project does not use is no demand.
     used = {each.tool for each in read_repository(root).checks if each.is_installed}
     tools = [each for each in TOOL_CRITERIA.values() if each.split()[0] in used]
-    made = plan_of_iteration(found, tools=tools, root=root_for(root / path, root))
-    write_file(
-        path, plan_text(made, [f"Made by planner iterate. Verify it: planverify verify {path}"]), mode=None
-    )
+    made = plan_of_iteration(found, tools=tools, files=state.files, root=root_for(root / path, root))
+    text = plan_text(made, [f"Made by planner iterate. Verify it: planverify verify {path}"])
+    write_file(path, in_format_of(path, text), mode=None)
     record = IterationRecord(
         iteration_id=found.iteration_id,
         gap_category=found.gap.category,
@@ -158,6 +162,10 @@ def iterate(
     if as_json:
         print_json(found.model_dump(mode="json"))
         return Status.OK
+    if warning := exhaustion(found.gap, log):
+        complain(warning)
+    elif report.most_critical not in (None, found.gap):
+        complain(f"'{report.most_critical.description}' has failed too often; it comes later")
     description = one_line(found.gap.description, limit=MOST_TEXT)
     say(f"{found.iteration_id}: {description} (risk {found.estimated_risk})")
     for action in found.actions:
@@ -178,10 +186,11 @@ class ProjectFolder(RootedFiles):
         return None if file is None else file.text
 
 
-def _collect_gaps(plan: Path | None = None) -> GapReport:
+def _collect_gaps(log: Sequence[IterationRecord], plan: Path | None = None) -> GapReport:
     """Return the report of all gaps: of the named or the usual plan, the inbox and the roadmap, if any.
 
-    Raises ``UsageMistake`` if there is nothing to read, or the named plan was not verified.
+    A gap whose last iteration in the log succeeded is left out, even if it is still listed. Raises
+    ``UsageMistake`` if there is nothing to read, or the named plan was not verified.
     """
     path = plan or usual_plan()
     # Without sources, "there are no gaps" would be misleading.
@@ -196,10 +205,20 @@ def _collect_gaps(plan: Path | None = None) -> GapReport:
         if plan is not None:
             raise UsageMistake(problem)
         complain(problem)
+    is_outdated = found is not None and bool(
+        found.plan_change or found.changed_todos or found.files.by_todo
+    )
+    if found is not None and is_outdated:
+        complain(f"the outcomes of {path} are out of date; run: {found.verify}")
+    listed = (*gaps_of_inbox(INBOX), *(gaps_of_roadmap(ROADMAP) if ROADMAP.is_file() else ()))
+    if closed := [each for each in listed if is_closed(each, log)]:
+        places = ", ".join(each.evidence[0] for each in closed)
+        complain(f"done, but still listed: {places}; check the box, or remove the file")
+    failures = gaps_of_outcomes(found.document) if found and found.document else ()
     return GapReport(
         gaps=(
-            *(gaps_of_outcomes(found.document) if found and found.document else ()),
-            *gaps_of_inbox(INBOX),
-            *(gaps_of_roadmap(ROADMAP) if ROADMAP.is_file() else ()),
+            # What a run found after the iteration is a gap again.
+            *(each for each in failures if not (is_outdated and is_closed(each, log))),
+            *(each for each in listed if each not in closed),
         )
     )

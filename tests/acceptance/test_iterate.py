@@ -87,6 +87,59 @@ def test_an_iteration_is_judged_by_its_outcomes_before_the_next_begins(project: 
     assert "no gaps" in last.err
 
 
+def test_a_gap_that_an_iteration_closed_is_not_planned_again_though_its_list_has_it(project: Path) -> None:
+    (project / "inbox/rounding.md").write_text(
+        "# Add `tests/test_a.py`\n\n- [ ] `pytest tests/test_a.py`\n"
+    )
+    planner("iterate", "-o", "next.json", cwd=project)
+    (project / "tests").mkdir()
+    (project / "tests/test_a.py").write_text("def test_a():\n    pass\n")
+    assert verify("next.json", project) == 0
+
+    done = planner("iterate", "-o", "next.json", cwd=project)
+
+    assert ": Create shop/prices.py (risk low)" in done.out
+    assert "done, but still listed: inbox/rounding.md; check the box, or remove the file\n" in done.err
+    gaps = planner("gaps", cwd=project)
+    assert "inbox" not in gaps.out
+    assert "inbox/rounding.md" in gaps.err
+
+
+def test_a_failure_that_an_iteration_closed_is_a_gap_again_if_a_later_run_has_it(project: Path) -> None:
+    (project / "inbox/rounding.md").unlink()
+    test, product = project / "test_cart.py", project / "shop/cart.py"
+    test.write_text("from shop.cart import total\n\n\ndef test_total():\n    assert total([1]) == 2\n")
+    (project / "plan.yaml").write_text(
+        "todo_list_id: shop\nitems: [{id: cart, title: Cart, verify: pytest test_cart.py}]\n"
+    )
+    assert verify("plan.yaml", project) == 1
+    broken = product.read_text()
+    planner("iterate", "-o", "next.yaml", cwd=project)
+    product.write_text(broken.replace("sum(prices)", "2 * sum(prices)"))
+    assert verify("next.yaml", project) == 0
+
+    closed = planner("iterate", "-o", "next.yaml", cwd=project)
+    product.write_text(broken)
+    assert verify("plan.yaml", project) == 1
+    again = planner("gaps", cwd=project)
+
+    assert ": Create shop/prices.py" in closed.out
+    assert "the outcomes of plan.yaml are out of date; run: pytest --planverify plan.yaml\n" in closed.err
+    assert again.out.startswith("quality  cart fails: TEST_REGRESSION")
+    assert "out of date" not in again.err
+
+
+def test_a_gap_that_comes_later_or_failed_like_all_others_is_mentioned(project: Path) -> None:
+    for note in ("1", "2", "3"):
+        planner("iterate", "-o", "next.yaml", *(("--rollback", note) if note != "1" else ()), cwd=project)
+    later = planner("iterate", "-o", "next.yaml", "--rollback", "3", cwd=project)
+    (project / "ROADMAP.md").unlink()
+    again = planner("iterate", "-o", "next.yaml", "--rollback", "4", cwd=project)
+
+    assert "'Round in shop/cart.py' has failed too often; it comes later\n" in later.err
+    assert "this gap and all others have failed 3 times in a row\n" in again.err
+
+
 def test_failed_todos_come_first_and_a_rollback_counts_as_a_failure(project: Path) -> None:
     (project / "test_cart.py").write_text(
         "from shop.cart import total\n\n\ndef test_total():\n    assert total([1]) == 2\n"

@@ -213,6 +213,20 @@ def test_roadmap_items_map_to_files(description: str, expected: tuple[str, tuple
     assert targets(planned(gap, files=files)) == [expected]
 
 
+def test_the_roadmap_is_no_target_of_an_item_about_all_code() -> None:
+    plan = planned(roadmap("All code passes ruff", evidence=("ROADMAP.md:3",)), files=("ROADMAP.md",))
+    assert targets(plan) == [("create", ())]
+
+
+@pytest.mark.parametrize("files", [(), ("tests/test_speed.py",)])
+def test_a_missing_test_of_a_gaps_command_may_be_written_and_an_existing_one_not(files: tuple[str]) -> None:
+    gap = roadmap("Speed up `cart.py`", commands=("pytest tests/test_speed.py::test_fast -q",))
+    (todo,) = plan_of_iteration(planned(gap, files=("cart.py",)), tools=[], files=files).items
+    written = [] if files else ["tests/test_speed.py"]
+    assert list(todo.allowed_files or ()) == ["cart.py", *written]
+    assert [each.path for each in todo.acceptance_criteria.expected_artifacts] == written
+
+
 @pytest.mark.parametrize(
     ("description", "constraint", "expected"),
     [
@@ -261,7 +275,7 @@ def test_every_iteration_becomes_a_plan_file_that_loads(
         GapReport(gaps=(roadmap(title, commands=tuple(commands)),)), [], ProjectState(now=NOW)
     )
     if found is not None:
-        plan = plan_of_iteration(found, tools=["ruff check"])
+        plan = plan_of_iteration(found, tools=["ruff check"], files=())
         loaded = load_plan_text(dump_plan(plan, format="yaml"), folder / "plan.yaml").plan
         assert loaded == plan
         assert not any(each.cmd.startswith("rm ") for each in loaded.items[0].acceptance_criteria.tests)
@@ -275,7 +289,7 @@ def test_the_log_of_iterations_holds_any_text(tmp_path: Path) -> None:
 
 
 def test_a_description_of_one_long_word_becomes_a_plan(tmp_path: Path) -> None:
-    plan = plan_of_iteration(planned(roadmap("x" * 2_000)), tools=[])
+    plan = plan_of_iteration(planned(roadmap("x" * 2_000)), tools=[], files=())
     assert load_plan_text(dump_plan(plan, format="yaml"), tmp_path / "plan.yaml").plan == plan
 
 
@@ -289,7 +303,7 @@ def test_an_overlong_description_in_a_gap_report_is_refused(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("tools", [[], ["ruff check"], ["ruff check", "pyright"]])
 def test_the_instructions_list_criteria_that_no_command_checks(tools: list[str]) -> None:
-    (todo,) = plan_of_iteration(planned(roadmap("Create `shop/prices.py`")), tools=tools).items
+    (todo,) = plan_of_iteration(planned(roadmap("Create `shop/prices.py`")), tools=tools, files=()).items
     checked = {spec.cmd.removesuffix(" shop/prices.py") for spec in todo.acceptance_criteria.tests}
     _, _, unchecked = (todo.intent or "").partition("Required, but not checked by a command:\n")
 
