@@ -82,7 +82,7 @@ def plans_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> t
     if the target is a file of the tree.
     """
     plans = _changed(tree, revised)
-    parts = _parts(tree)
+    parts, trees = _parts(tree), {"": tree, **tree.sub_plans()}
     texts: list[Rewritten] = []
     # The deepest first: with its file a plan above is changed, too, as that has to name the new file.
     while deepest := max(plans, key=lambda within: (within.count("/"), within), default=""):
@@ -92,11 +92,13 @@ def plans_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> t
         if part is None:
             texts.append(Rewritten(path=path, text=dump_plan(plan, format=format_of(path)), faithful=True))
         else:
-            texts.append(rewrite(part, plan, target=path))
+            texts.append(rewrite(part, _with_paths(plan, trees[deepest], path), target=path))
         above, _, todo_id = deepest.rpartition("/")
         root = parts[above].root if above in parts else tree.loaded.root
-        plans[above] = _pointing(plans.get(above) or parts[above].plan, todo_id, path, root)
-    texts.append(rewrite(tree.loaded, plans.get("", tree.loaded.plan), target=target))
+        held = plans.get(above) or parts[above].plan
+        plans[above] = _pointing(held, todo_id, path, root, plan.todo_list_id)
+    top = _with_paths(plans.get("", tree.loaded.plan), tree, target)
+    texts.append(rewrite(tree.loaded, top, target=target))
     own = {os.path.realpath(part.path) for part in parts.values()}
     if taken := next((each.path for each in texts if os.path.realpath(each.path) in own), None):
         raise file_error(taken, "this file belongs to the plan; name another")
@@ -117,16 +119,29 @@ def _changed(tree: PlanTree, revised: Mapping[str, Plan]) -> dict[str, Plan]:
     return {name: plan for name, plan in revised.items() if name not in parts or plan != parts[name].plan}
 
 
-def _pointing(plan: Plan, todo_id: str, path: Path, root: Path) -> Plan:
-    """Return the plan with a parent's sub-plan set to another file."""
+def _with_paths(plan: Plan, tree: PlanTree, target: Path) -> Plan:
+    """Return the plan with paths for the sub-plans that ids name, which are searched beside the file."""
+    if os.path.realpath(target.parent) != os.path.realpath(tree.loaded.path.parent):
+        for todo in plan.items:
+            if todo.sub_plan is None and todo.sub_project_id is not None:
+                with suppress(PlannerError):  # not written yet
+                    sub = tree.child_of(todo).loaded
+                    plan = _pointing(plan, todo.id, sub.path, tree.loaded.root, sub.plan.todo_list_id)
+    return plan
+
+
+def _pointing(plan: Plan, todo_id: str, path: Path, root: Path, plan_id: str) -> Plan:
+    """Return the plan with a parent's sub-plan set to another file, that of the plan ``plan_id``."""
     name = os.path.normpath(os.path.join(os.path.relpath(os.path.realpath(path.parent), root), path.name))
     if name.startswith(os.pardir):
         problem = f"the revised sub-plan of '{todo_id}' would be outside of {root}"
         raise file_error(path, f"{problem}; name an output file inside it")
-    items = tuple(
-        todo.model_copy(update={"sub_plan": Path(name).as_posix()}) if todo.id == todo_id else todo
-        for todo in plan.items
-    )
+    todo = plan.todo(todo_id)
+    changes = {"sub_plan": Path(name).as_posix()}
+    # The id may be the name of the former file.
+    changes |= {} if todo.sub_project_id is None else {"sub_project_id": plan_id}
+    moved = todo.model_copy(update=changes)
+    items = tuple(moved if each is todo else each for each in plan.items)
     return plan.model_copy(update={"items": items})
 
 

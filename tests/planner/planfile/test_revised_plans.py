@@ -93,6 +93,22 @@ def test_a_copy_is_updated_only_if_it_differs(plan: Path) -> None:
     assert (plan.read_text(), Path("phases/two.yaml").read_text()) == (PLAN, SUB)
 
 
+@pytest.mark.parametrize("name", ["two", "second"], ids=["file", "todo_list_id"])
+@pytest.mark.parametrize("is_sub_revised", [False, True])
+def test_a_copy_in_another_folder_finds_the_sub_plans_that_ids_name(
+    plan: Path, name: str, is_sub_revised: bool
+) -> None:
+    plan.write_text(PLAN.replace("sub_plan: phases/two.yaml", f"sub_project_id: {name}"))
+    Path("phases/two.yaml").write_text(SUB.replace("two", "second"))
+    revised = both(plan) if is_sub_revised else titled(plan, "Uno")
+    target = Path("made/next.yaml")
+    target.parent.mkdir()
+
+    write_beside(load_tree(plan).load_all(), revised, target)
+
+    assert load_tree(target).load_all().flat().loaded.plan.todo("phase/s2")
+
+
 @pytest.mark.parametrize("held", ["plan.yaml", "link.yaml", "notes.txt", "id.txt", "other.yaml", "folder"])
 def test_a_copy_does_not_replace_any_other_file(plan: Path, held: str) -> None:
     Path("link.yaml").symlink_to(plan)
