@@ -90,7 +90,7 @@ def give_answer(
         raise UsageMistake("the answer is empty; answer yes, no, or with a reason")
     state = run.state
     asked = state.questions.get(name)
-    todo_id = asked.todo_id or name if asked else known_todo(state, name)
+    todo_id = asked.todo_id or name if asked else known_todo(run, name)
     about = (each for each in state.questions.values() if todo_id in (each.todo_id, each.question_id))
     # An approval is bound to what was proposed, so only ``approve`` and its like decide it.
     question = next((each for each in about if not each.kind.is_approval), None)

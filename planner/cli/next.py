@@ -106,13 +106,13 @@ def next_(
         raise UsageMistake("--output and --in-place exclude each other; name one of them")
     choice = choose_todos(plan)
     run = PlanRun.open(choice.path, outcomes, log, keep=True)
-    named = _with_steps(run.state, {known_todo(run.state, each) for each in choice.todo_ids or ()})
+    named = _with_steps(run.state, {known_todo(run, each) for each in choice.todo_ids or ()})
     if brief is not None:
         asked = run.state.questions.get(brief)
         if asked is not None and asked.branch is not None:  # it becomes a todo only by the approval
             text = brief_of(run.state, brief)
         else:
-            text = _brief(run, _worker(run.state, known_todo(run.state, brief)))
+            text = _brief(run, _worker(run.state, known_todo(run, brief)))
         write(f"{text}\n")
         return Status.OK
     actions = [each for each in run.outstanding() if not named or _concerns(each, named, run.state)]
@@ -194,19 +194,26 @@ def _write_revision(run: PlanRun, output: Path | None) -> list[str]:
 # -- the run -------------------------------------------------------------------------------------------
 
 
-def known_todo(state: State, name: str) -> str:
+def known_todo(run: PlanRun, name: str) -> str:
     """Return the qualified id of a todo of a run; its last part is enough where it is unique.
 
     Raises ``UsageMistake`` with similar names if there is no such todo.
     """
-    if name in state.records:
-        return name
-    found = [each for each in state.records if each.endswith(f"/{name}")]
+    state = run.state
+    later = [qualified(parent, todo.id) for parent, plan in run.later_plans.items() for todo in plan.items]
+    known = [*state.records, *later]
+    found = [name] if name in known else [each for each in known if each.endswith(f"/{name}")]
+    if len(found) == 1 and found[0] in later:
+        begins = found[0]
+        while begins not in state.records:
+            begins = begins.rpartition("/")[0]
+        comes_first = f"{program()} next shows what comes first"
+        raise UsageMistake(f"{found[0]} has not begun, as {begins} waits for other todos; {comes_first}")
     if len(found) == 1:
         return found[0]
     if name in state.questions:  # a proposal becomes a todo only by an approval
         raise UsageMistake(f"{name} waits for a person; {program()} next shows the question")
-    near = nearest(name, sorted(state.records), "its todos are")
+    near = nearest(name, sorted(known), "its todos are")
     raise UsageMistake(f"there is no todo '{name}' in the plan; {near}")
 
 
@@ -465,7 +472,9 @@ class _NextScreen(Screen):
         own = (each for each in state.todos.values() if not (each.is_branch or each.todo.is_temporary))
         todos = [each for each in own if not each.children]
         states = [shown_state(state, record) for record in todos]
-        counts = [f"{states.count('done')} of {counted(len(todos), 'todo')} done"]
+        # Instead of a parent, the todos of its sub-plan count, also before they are loaded.
+        total = len(todos) + sum(len(plan.items) - 1 for plan in self._run.later_plans.values())
+        counts = [f"{states.count('done')} of {counted(total, 'todo')} done"]
         unverified = sum(record.life is TodoLife.TESTING and record.waited > 0 for record in todos)
         for count, word in (
             (states.count("test_failed"), "failed"),

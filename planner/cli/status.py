@@ -51,10 +51,10 @@ def status(
     """Show the tree of todos: the state of each, progress at every level, and what blocks what."""
     choice = choose_todos(plan)
     run = PlanRun.open(choice.path, outcomes, log, keep=True)
-    tree = status_tree(run.state)
+    tree = status_tree(run.state, run.later_plans)
     by_id = {each.id: each for each in tree.walk()}
     named = (*(choice.todo_ids or ()), *([] if todo is None else [todo]))
-    nodes = [by_id[known_todo(run.state, each)] for each in named]
+    nodes = [by_id[known_todo(run, each)] for each in named]
     levels = _ALL_LEVELS if depth is None else depth
     if not as_json:
         _show(run, tree, nodes, levels)

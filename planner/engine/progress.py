@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from planner.model.base import qualified
 from planner.model.verdicts import TodoLife
 from planner.policy.criteria import criterion_ids
 from planner.text.display import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from planner.engine.state import State, TodoRecord
+    from planner.model.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +63,11 @@ _ORDER = (
 )
 
 
-def status_tree(state: State) -> StatusNode:
-    """Build the status tree of a run; return its root, the plan."""
+def status_tree(state: State, later: Mapping[str, Plan]) -> StatusNode:
+    """Build the status tree of a run; return its root, the plan.
+
+    ``later`` are the sub-plans that the engine has not loaded yet, by qualified id of their parent.
+    """
     # Grouped once: searching the children of each parent would compare every todo with every parent.
     by_level: dict[str, list[TodoRecord]] = {}
     for record in sorted(state.todos.values(), key=lambda each: each.rank):
@@ -70,8 +75,18 @@ def status_tree(state: State) -> StatusNode:
             by_level.setdefault(record.within, []).append(record)
     blocked = state.blocked()
 
+    def unloaded(parent: str, life: str) -> Iterator[StatusNode]:
+        for todo in later[parent].items if parent in later else ():
+            name = qualified(parent, todo.id)
+            below = tuple(unloaded(name, life))
+            total = _progress(below)[1] if below else 1
+            yield StatusNode(id=name, title=todo.title, state=life, children=below, total=total)
+
     def node_of(record: TodoRecord) -> StatusNode:
         children = tuple(node_of(each) for each in by_level.get(record.id, ()))
+        shown = shown_state(state, record)
+        is_open = shown in (READY, TodoLife.ACTIVE.value)
+        children = children or tuple(unloaded(record.id, TodoLife.PENDING.value if is_open else shown))
         branches = tuple(node_of(state.records[name]) for name in record.branches)
         # Steps that the planner inserted are no todos of the plan.
         own = int(not record.todo.is_temporary)
@@ -79,7 +94,7 @@ def status_tree(state: State) -> StatusNode:
         return StatusNode(
             id=record.id,
             title=record.todo.title,
-            state=shown_state(state, record),
+            state=shown,
             waits=_waits(state, record, children),
             blocked_by=(blocked[record.id],) if record.id in blocked else (),
             unproved=is_unproved(state, record),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from planner.model.answers import Answer
     from planner.model.events import Event
     from planner.model.outcome import FailureContext, Outcome
+    from planner.model.plan import Plan
     from planner.planfile.tree import PlanTree
 
 
@@ -117,6 +118,12 @@ class PlanRun:
         """The state after all events."""
         assert self._state is not None  # it was submitted
         return self._state
+
+    @property
+    def later_plans(self) -> dict[str, Plan]:
+        """Return the sub-plans that the engine loads when their parents begin, by id of the parent."""
+        subs = self.tree.sub_plans()
+        return {name: sub.loaded.plan for name, sub in subs.items() if name not in self.state.parts}
 
     @property
     def is_driven(self) -> bool:

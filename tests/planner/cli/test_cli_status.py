@@ -116,6 +116,24 @@ def test_a_todo_of_a_sub_plan_is_found_by_qualified_or_plain_id(verified: Comman
     assert "buffer-impl" in last
 
 
+def test_the_todos_of_a_sub_plan_are_shown_and_counted_before_it_begins(phases: Command) -> None:
+    phases.plan(with_test("a"), {"id": "later", "sub_plan": "phases/buffer.yaml", "dependencies": ["a"]})
+
+    assert [" ".join(line.split()) for line in phases("status", "plan.yaml").out.splitlines()[2:]] == [
+        "shop (0/3) plan.yaml",
+        "├─ a » ready",
+        "└─ later (0/2) · pending",
+        "├─ buffer-tests · pending",
+        "└─ buffer-impl · pending",
+        "1 ready, 2 pending",
+    ]
+    assert "0 of 3 todos done" in phases("next", "plan.yaml").out
+    unbegun = phases("status", "plan.yaml", "buffer-impl")
+    assert unbegun.err.startswith(
+        "planner: later/buffer-impl has not begun, as later waits for other todos"
+    )
+
+
 def test_after_a_plan_change_other_verdicts_remain_valid_and_a_run_is_requested(verified: Command) -> None:
     verified.plan(with_test("a"), with_test("new"))
 

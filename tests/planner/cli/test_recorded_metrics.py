@@ -115,7 +115,9 @@ def test_a_turn_granted_by_a_person_counts_as_a_repair() -> None:
     story = Story(todo("t1"), max_branch_depth=0, run={"driven": False})
     story.is_red("t1")
     story.answers("retry", story.questions[0])
-    assert status_tree(story.state).children[0].waits == "another turn, granted by a person, by the coder"
+    assert (
+        status_tree(story.state, {}).children[0].waits == "another turn, granted by a person, by the coder"
+    )
     story.is_done("t1")
 
     assert value(of(story.steps), "repairs_total", result="fixed") == 1

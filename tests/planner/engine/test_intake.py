@@ -109,7 +109,7 @@ def test_a_passing_todo_closes_its_branch():
     assert people.state.records["t1"].life == "done"
     assert people.state.records["t1_branch_01"].life == "done"
     assert not people.state.records["t1_branch_01"].verified
-    shown = {node.id: node.unproved for node in status_tree(people.state).walk()}
+    shown = {node.id: node.unproved for node in status_tree(people.state, {}).walk()}
     assert not shown["t1_branch_01"]
     assert people.asked == [("implement", "t2")]
 
@@ -119,7 +119,7 @@ def test_a_red_todo_without_prior_work_is_ready(category: Category):
     people = People(todo("t1")).run(red("t1", category))
 
     assert people.asked == [("implement", "t1")]
-    assert [node.state for node in status_tree(people.state).children] == ["ready"]
+    assert [node.state for node in status_tree(people.state, {}).children] == ["ready"]
 
 
 @pytest.mark.parametrize(
