@@ -560,6 +560,19 @@ def test_two_retries_and_three_attempts_of_a_branch_are_counted_from_run_to_run(
     ]
 
 
+def test_a_question_shows_the_newest_failure_of_the_todo_and_its_branches(command: Command):
+    branch = {"parent_id": "a", "branch_depth": 1, "is_temporary": True, "max_debug_attempts": 1}
+    command.plan(with_test("a"), {**with_test("a_branch_01"), **branch})
+    for number, todo_id in enumerate(("a", "a_branch_01"), 1):
+        told = {**failed(todo_id, stack_trace_head=f"head {number}"), "diff_hash": f"{number}"}
+        at = f"2026-01-01T00:0{number}:00Z"
+        run = run_info(run_id=f"run-{number}", started_at=at, finished_at=at)
+        command.outcomes(told, run=run.model_dump(mode="json"))
+        (action,) = command("next", "plan.yaml", "--json").json["actions"]
+
+    assert (action["rule"], action["failure"]["says"]) == ("attempts-used-up", "head 2")
+
+
 def test_a_run_without_changes_counts_as_no_attempt(command: Command):
     assert set(rules_of_runs(command, 4, diff_hash="same")) == {"retry-by-the-same-role"}
 
