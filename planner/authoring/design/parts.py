@@ -208,7 +208,8 @@ def faults_of(error: ValidationError, data: Any) -> list[str]:
             held = _member(held, key)
             if name := _name_of(held):
                 place = [name]
-        message = each["msg"].removeprefix("Value error, ")
+        # Fields that were not given are null in new parts.
+        message = "Field required" if each["input"] is None else each["msg"].removeprefix("Value error, ")
         lines += [": ".join(filter(None, [".".join(place), line])) for line in message.split("\n")]
     return lines
 

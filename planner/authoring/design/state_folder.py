@@ -232,7 +232,9 @@ class StateFolder:
             if passed and obstacles:
                 raise DesignError(f"the gate {phase.value} cannot pass", *obstacles)
             if not passed and not self.review(phase).blocking(before):
-                fault = "no item blocks it; set one to FAIL, or pass the gate"
+                # Gaps alone, which the gate shows, are filled in the same iteration.
+                otherwise = "complete the plan" if obstacles else "pass the gate"
+                fault = f"no item blocks it; set one to FAIL, or {otherwise}"
                 raise DesignError(f"the gate {phase.value} cannot fail", fault)
             state = LoopState.COMPLETE if passed else LoopState.RETRY
             after = Gate(state=state, iteration=before.iteration + (not passed))

@@ -301,6 +301,9 @@ def test_a_gate_shows_its_iteration_and_blocking_items(planner: Command, folder:
     refused = planner("design", "gate", "plan-design", "pass")
     change(folder, "qa-002", "status=PASS", phase=DESIGN)
     not_failed = planner("design", "gate", "plan-design", "fail")
+    change(folder, "overview", "problem=")
+    incomplete = planner("design", "gate", "plan-design", "fail")
+    change(folder, "overview", "problem=p")
     folder.decide_gate(DESIGN, passed=True)
     passed = planner("design", "gate", "plan-design")
 
@@ -310,7 +313,8 @@ def test_a_gate_shows_its_iteration_and_blocking_items(planner: Command, folder:
     assert (refused.status, refused.err.count("\n")) == (4, 1)
     assert "qa-002 (COULD, *) is FAIL: too short" in refused.err
     assert not_failed.status == 4
-    assert "no item blocks it" in not_failed.err
+    assert "no item blocks it; set one to FAIL, or pass the gate" in not_failed.err
+    assert "no item blocks it; set one to FAIL, or complete the plan" in incomplete.err
     assert (passed.status, passed.out) == (0, "plan-design: COMPLETE, iteration 2\n")
 
 

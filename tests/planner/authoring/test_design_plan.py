@@ -227,6 +227,7 @@ def test_texts_can_be_read_from_files(planner: Command, folder: StateFolder) -> 
         ("add mile", 2, "did you mean 'milestone'?"),
         ("add milestone", 2, "name its fields: number, name, files"),
         ("add milestone files=a", 4, "M-003.name: Field required"),
+        ("init --state-dir other", 4, "overview.title: Field required"),
         ("add wave milestones=M-999", 4, "W-3: the milestone M-999 does not exist"),
         ("add intent file=a.py", 4, "it has no place in no milestone; only intents and changes need one"),
         ("add intent file=a.py --to M-9", 4, "M-9: unknown part"),
