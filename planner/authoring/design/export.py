@@ -18,6 +18,7 @@ from planner.catalog.commands import accepted_command
 from planner.errors import DesignError
 from planner.model.verdicts import TodoState
 from planner.planfile.latest_outcomes import find_outcomes
+from planner.planfile.loader import shown_path
 from planner.text.sanitizing import clean, one_line
 
 if TYPE_CHECKING:
@@ -141,11 +142,11 @@ def reconcile(design: DesignPlan, loaded: LoadedPlan) -> Iterator[tuple[Mileston
     """
     if loaded.plan.extensions.get(EXTENSION) != str(design.plan_id):
         fault = f"it was not made from the design plan {design.plan_id}; planner design export"
-        raise DesignError(loaded.path, fault)
+        raise DesignError(shown_path(loaded.path), fault)
     found = find_outcomes(loaded)
     if found.document is None or found.plan_change is not None:
         fault = f"it was not verified in its current state; run first: {found.verify}"
-        raise DesignError(loaded.path, fault)
+        raise DesignError(shown_path(loaded.path), fault)
     wanted = {each.id: each.acceptance_criteria for each in plan_of_design(design).items}
     current = {each.id: each.acceptance_criteria for each in loaded.plan.items}
     outcomes = {each.todo_id: each for each in found.document.outcomes}
