@@ -18,6 +18,7 @@ from planner.engine.state import is_plan_of
 from planner.engine.transaction import moment
 from planner.errors import FileWriteError, ForeignOutcomesError, LogError, PlannerError
 from planner.model.events import RunPolicy, RunResumed, Verified
+from planner.model.verdicts import PlanState
 from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes, verify_command
 from planner.planfile.record_files import load_answers
 from planner.planfile.tree import load_tree
@@ -245,7 +246,13 @@ class PlanRun:
                 (is_of_file and not within) or is_plan_of(state, plan, within)
                 for within, plan in plans.items()
             )
-            if is_same and not self._restarts(state):
+            # A completed part says nothing of the todos that the run was not to carry out.
+            is_over = state.plan_state is PlanState.COMPLETED and any(
+                {each.id for each in plan.items} - {each.id for each in state.parts[within].plan.items}
+                for within, plan in plans.items()
+                if within in state.parts
+            )
+            if is_same and not self._restarts(state) and (given is not None or not is_over):
                 self._state = state
                 return
             if given is not None:

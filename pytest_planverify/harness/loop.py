@@ -390,7 +390,8 @@ class Loop:
         except PlannerError as error:
             self.progress.line(f"the outcomes were not published: {error}")
             return
-        if _judging_parts(flat).items() - _judging_parts(verified).items():
+        judged = _judging_parts(verified)  # without the todos that the run was not to carry out
+        if any(judged.get(name, part) != part for name, part in _judging_parts(flat).items()):
             return
         todos = todo_digests(flat.loaded, flat.files)
         own = ref.model_copy(
@@ -858,7 +859,10 @@ def _failed_outcome(todo_id: str, failure: Failure, **facts: Any) -> Outcome:
 
 
 def _judging_parts(flat: FlatPlan) -> dict[str, str]:
-    """Return the parts of a plan that its verdicts depend on: policies by parent, and todos by id."""
+    """Return the parts of a plan that its verdicts depend on: policies by parent, and todos by id.
+
+    The todos of sub-plans are among them, whatever file has them.
+    """
     parts = {"": flat.loaded, **flat.files}
     # Without the budget, which options of the run may lower.
     policies = {
@@ -866,7 +870,9 @@ def _judging_parts(flat: FlatPlan) -> dict[str, str]:
         for name, part in parts.items()
     }
     return policies | {
-        todo.id: todo.model_dump_json(exclude={"title", "intent", "status", "priority"})
+        todo.id: todo.model_dump_json(
+            exclude={"title", "intent", "status", "priority", "sub_plan", "sub_project_id"}
+        )
         for todo in flat.loaded.plan.items
     }
 

@@ -270,6 +270,12 @@ def test_a_turn_may_leave_reports_of_tools(project: Path):
     assert done.exit_code == 0, str(done)
 
 
+def test_a_completed_part_leaves_the_other_todos_to_do(project: Path):
+    assert carry_out(project, HONEST, *PRICE).exit_code == 0
+    said = run_forked(project, "next", "plan.yaml").output
+    assert said.startswith("shop  executing: 1 of 2 todos done"), said
+
+
 def test_a_turn_that_cleans_the_tree_and_commits_is_undone(project: Path):
     commit_all(project)
     (project / "notes.txt").write_text("not committed")
