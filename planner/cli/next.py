@@ -331,13 +331,9 @@ def _primary(run: PlanRun, record: TodoRecord) -> TodoRecord:
 def failure_facts(run: PlanRun, record: TodoRecord, outcome: Outcome | None = None) -> dict[str, str]:
     """Return what a person or a program needs to know of a todo's failure at first; no empty facts.
 
-    For a branch without a failure of its own, it is that of the todo which it repairs; for a todo, that of
-    its newest branch if that was verified later. ``outcome`` is one that the engine has not applied.
+    For a branch without a failure of its own, it is that of the todo which it repairs. ``outcome`` is one
+    that the engine has not applied.
     """
-    branch = run.state.last_branch(record)
-    # The ids of runs begin with the time.
-    if branch is not None and branch.failure is not None and (branch.run_id or "") > (record.run_id or ""):
-        record = branch
     primary = _primary(run, record)
     failure = record.failure or primary.failure if outcome is None else outcome.failure_evidence
     context = primary.context if outcome is None else run.context(outcome)

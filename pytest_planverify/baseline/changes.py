@@ -46,9 +46,10 @@ _OWN = (".planverify/", "diagnostics/")
 """Folders of the verifier's own records, which are never changes."""
 _PLAN_SUFFIXES = (".yaml", ".yml", ".json")
 _NAMES_PLAN = re.compile(rb"^[^\w\n]*todo_list_id[^\w\n]*:", re.MULTILINE)
+"""The key that identifies a plan file."""
 _LOG_SUFFIX = ".jsonl"
 _LOG_START = b'{"n":0,"event":{"event":"plan_submitted"'
-"""The key that identifies a plan file."""
+"""The beginning of a driver's log."""
 _MOST_PLANS = 200
 _HEAD_BYTES = 1 << 16
 """Bytes at the start of a file that are searched for that key."""
