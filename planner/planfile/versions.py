@@ -181,8 +181,10 @@ def undo_plan(path: Path, *, force: bool = False) -> tuple[list[Path], int]:
                 continue
             for each, (_, written) in files.items():
                 # Code under test can forge a version, which must not replace a file that is no plan.
-                is_revised = _digest(held[each] or b"") == written and plan_id_of(each) is not None
-                if not is_revised and not force:
+                if each != real and plan_id_of(each) is None:
+                    problem = "is no plan (any more), and is not replaced; undo the edits by hand"
+                    raise file_error(each, problem)
+                if _digest(held[each] or b"") != written and not force:
                     problem = "was edited since it was revised"
                     raise file_error(
                         each, f"{problem}; undo the edits by hand, or discard them with --force"

@@ -188,7 +188,8 @@ def test_a_symbolic_link_to_a_plan_stays_a_link(plan: Path) -> None:
     assert plan.read_text() == PLAN
 
 
-def test_undo_replaces_no_file_that_is_no_plan(plan: Path) -> None:
+@pytest.mark.parametrize("force", [False, True])
+def test_undo_replaces_no_file_that_is_no_plan(plan: Path, *, force: bool) -> None:
     (mine := plan.with_name("mine.txt")).write_text("mine")
     write_in_place(load_tree(plan), titled(plan, "Uno"))
     (version,) = PlanFolder(plan.parent, "shop").versions.iterdir()
@@ -196,8 +197,8 @@ def test_undo_replaces_no_file_that_is_no_plan(plan: Path) -> None:
     files = [{"path": mine.name, "before": "", "written": digest}]
     version.write_text(json.dumps({"version": 1, "plan": "plan.yaml", "files": files}))
 
-    with pytest.raises(PlannerError, match=r"mine\.txt: was edited since"):
-        undo_plan(plan)
+    with pytest.raises(PlannerError, match=r"mine\.txt: is no plan"):
+        undo_plan(plan, force=force)
 
     assert mine.read_text() == "mine"
 
