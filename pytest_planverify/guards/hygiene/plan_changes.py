@@ -37,10 +37,10 @@ def plan_findings(before: Plan, now: Plan, path: str) -> Iterator[HygieneSignal]
 
     todos = {todo.id: todo for todo in now.items}
     # Criteria that moved to another todo weaken nothing.
-    elsewhere = {_command(spec.cmd) for todo in now.items for spec in todo.acceptance_criteria.tests}
+    elsewhere = {each for todo in now.items for each in _commands(todo)}
     for todo in before.items:
         twin = todos.get(todo.id)  # the same todo in the current plan
-        commands = {_command(spec.cmd) for spec in todo.acceptance_criteria.tests}
+        commands = {*_commands(todo)}
         if twin is None:
             # A removed todo weakens nothing if others took over all of its commands.
             if not commands or not commands <= elsewhere:
@@ -78,8 +78,8 @@ def _is_lost(name: str, value: float | str, current: Mapping[str, float | str]) 
 def _demands(todo: Todo) -> Demands:
     """Yield the demands of a todo; an empty text demands only that the name stays."""
     criteria = todo.acceptance_criteria
-    for spec in criteria.tests:
-        yield f"command: {_command(spec.cmd)}", spec.fixture or ""
+    for each in _commands(todo):
+        yield f"command: {each}", ""
     for spec in criteria.expected_artifacts:
         yield f"artifact {spec.path}: min_bytes", spec.min_bytes
         if spec.max_bytes is not None:
@@ -130,6 +130,14 @@ def _permits(plan: Plan) -> Iterator[tuple[str, str]]:
         yield f"the tool {tool.name}", ""
     for each in plan.metadata.flaky_retry.quarantine:
         yield f"{each.nodeid} is flaky", each.expires
+
+
+def _commands(todo: Todo) -> Iterator[str]:
+    """Yield each command of a todo, and again with the name of its fixture: it may have several."""
+    for spec in todo.acceptance_criteria.tests:
+        yield _command(spec.cmd)
+        if spec.fixture is not None:
+            yield f"{_command(spec.cmd)} with the fixture {spec.fixture}"
 
 
 def _command(cmd: str) -> str:

@@ -260,6 +260,16 @@ def test_loosened_plan_is_found(todo: dict[str, Any]) -> None:
     assert all("todo work" in each.message for each in found)
 
 
+def test_each_fixture_of_one_command_is_compared() -> None:
+    def with_fixtures(*names: str) -> Plan:
+        return plan(with_criteria(tests=[{**PYTEST, "fixture": name} for name in names]))
+
+    before = with_fixtures("a.json", "b.json")
+    assert list(plan_findings(before, before, "plan.json")) == []
+    assert len(list(plan_findings(before, with_fixtures("c.json", "b.json"), "plan.json"))) == 1
+    assert len(list(plan_findings(before, with_fixtures("b.json"), "plan.json"))) == 1
+
+
 def test_an_exclusion_that_a_later_glob_undoes_loosens_the_plan() -> None:
     before = plan({**TODO, "allowed_files": ["pkg/**", "!pkg/data.py"]})
     now = plan({**TODO, "allowed_files": ["!pkg/data.py", "pkg/**"]})
