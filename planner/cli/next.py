@@ -270,7 +270,7 @@ def readiness(run: PlanRun) -> Readiness:
     unaccepted = None if found.document is None else found.document.run.unexplained
     if unaccepted:
         remarks.append(f"the run was not accepted: {unaccepted}")
-    return Readiness(command, (*remarks, *run.remarks), unaccepted)
+    return Readiness(command if run.is_verifiable else None, (*remarks, *run.remarks), unaccepted)
 
 
 def _answered_since(run: PlanRun) -> list[str]:
@@ -446,7 +446,8 @@ class _NextScreen(Screen):
         for action in actions:
             if isinstance(action, LoadSubPlan):
                 where = action.sub_plan or action.sub_project_id
-                self.paragraph(f"{action.todo_id}: write its sub-plan, {where}", first="plan   ", indent=7)
+                text = f"{action.todo_id}: write or correct its sub-plan, {where}"
+                self.paragraph(text, first="plan   ", indent=7)
         waiting, clip = [*self._waiting()], partial(self.clipped, "  ")
         self._section(f"Waiting ({len(waiting)})", waiting, clip)
         self._section("Later", [*_later_waves(self._run.state)], clip)

@@ -45,6 +45,8 @@ class PlanRun:
         self.found = found
         self.remarks = remarks
         """Remarks for people, such as on unloadable sub-plans and refused outcomes."""
+        self.is_verifiable = True
+        """Whether all sub-plans could be loaded; a verification of the whole plan refuses it otherwise."""
         self.log: Path | None = None
         """Path of the log, existing or not."""
         self.named_log: Path | None = None
@@ -81,6 +83,7 @@ class PlanRun:
             tree.load_all()
         except PlannerError as error:
             remarks.append(str(error))
+        is_verifiable = not remarks
         subs = {name: sub.loaded for name, sub in tree.sub_plans().items()}
         try:
             found = find_outcomes(tree.loaded, outcomes, subs)
@@ -91,7 +94,7 @@ class PlanRun:
             remarks.append(str(error))
             found = FoundOutcomes(path=tree.loaded.path, verify=verify_command(tree.loaded))
         run = cls(tree, found, remarks)
-        run.named_log = log
+        run.named_log, run.is_verifiable = log, is_verifiable
         if outcomes is None or log is not None:
             run._continue(log)
         if run._state is None:

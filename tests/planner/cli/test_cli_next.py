@@ -603,6 +603,17 @@ def test_a_failed_child_is_repaired_in_its_sub_plan(command: Command):
     assert (action["parent_id"], action["todo_id"]) == ("p/x", "p/x_branch_01")
 
 
+@pytest.mark.parametrize("name", ["next", "status"])
+def test_no_verification_is_offered_of_a_plan_with_an_unusable_sub_plan(command: Command, name: str):
+    command.plan({"id": "x", "titel": "X"}, path="phase.yaml", todo_list_id="phase")
+    command.plan({"id": "p", "sub_plan": "phase.yaml"}, with_test("b"))
+
+    ran = command(name, "plan.yaml")
+
+    assert "'titel' is not a key here" in ran.out
+    assert "pytest --planverify" not in ran.out
+
+
 def test_an_unchanged_sub_plan_is_not_copied(command: Command):
     command.plan(with_test("x"), path="phase.yaml", todo_list_id="phase")
     command.plan({"id": "p", "sub_plan": "phase.yaml"}, with_test("b"))
