@@ -203,7 +203,7 @@ def _instructions(state: State, record: TodoRecord, max_tokens: int) -> str | No
 
 def _tried(record: TodoRecord) -> tuple[str, ...]:
     """Return a line on the latest failed attempt of a branch; empty if there is none."""
-    if record.outcome is None or record.parent_id is None:
+    if record.outcome is None or not (record.parent_id and record.attempts):
         return ()
     touched = ", ".join(record.outcome.touched_files[:5]) or "nothing"
     return (f"attempt {record.attempts}, which changed {touched}",)

@@ -62,6 +62,17 @@ def test_an_environment_error_does_not_use_up_an_attempt_of_a_branch():
     assert run.record(branch).attempts == 0
 
 
+def test_a_brief_names_only_attempts_that_count():
+    run = Told(todo(), halt={"security": "ask"})
+    branch = open_branch(run)
+    run.is_red(branch, Category.SANDBOX_VIOLATION)
+
+    run.answers("retry", run.asked())
+
+    (action,) = run.last_of(Implement)
+    assert "Tried without success" not in (action.brief.instructions or "")
+
+
 @pytest.mark.parametrize("category", [Category.ENVIRONMENT_ERROR, Category.HARNESS_ERROR])
 def test_an_environment_failure_is_retried_after_a_delay_and_then_a_person_is_asked(category: Category):
     run = Told(todo(max_retries=1), run={"environment_retries": 2, "environment_delay_seconds": 30})
