@@ -81,8 +81,8 @@ def record(plan: PlanArgument = None, reason: Reason = None) -> int:
     claimed = [todo.id for todo in flat.loaded.plan.items if todo.status is TodoStatus.CLAIMED]
     if claimed:
         complain(
-            f"the work has started: {_listed(claimed)} are claimed to be done, and their changes are "
-            "now part of the baseline"
+            "the work has started: the changes for what is claimed to be done are now part of the baseline: "
+            f"{_listed(claimed)}"
         )
     return Status.OK
 

@@ -97,6 +97,9 @@ def _record_state(setup: RunSetup, log: Path) -> OutcomeDocument | None:
     """
     _refuse_or_save(setup, log.stem)
     root, snapshots, progress = setup.root, Snapshots(setup.root, log.stem), setup.progress
+    todos, only = [todo.id for todo in setup.part.items], setup.options.only
+    if before := [each for each in todos if only and not any(fnmatch.fnmatchcase(each, one) for one in only)]:
+        progress.line(f"carried out first, because others depend on them: {', '.join(before)}")
     snapshots.unlock()
     snapshots.include_tracked()
     # Before the baseline is recorded, which runs the project's tests: they may write files.
@@ -171,8 +174,6 @@ def _requested_part(plan: Plan, options: RunOptions, progress: RunProgress) -> P
     if options.only:
         chosen = [each for each in names if any(fnmatch.fnmatchcase(each, one) for one in options.only)]
         plan = with_dependencies(plan, chosen)
-        if before := [todo.id for todo in plan.items if todo.id not in chosen]:
-            progress.line(f"carried out first, because others depend on them: {', '.join(before)}")
     plan, higher = lowered(plan, options.limits)
     for each in higher:
         progress.line(each)

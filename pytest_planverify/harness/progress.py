@@ -95,7 +95,8 @@ class RunProgress:
             head = one_line(redact(clean(failure.stack_trace_head or failure.because or "")), limit=120)
             detail = f": {failure.category.value} {head}".rstrip()
         state = "?" if outcome.state is None else outcome.state.value
-        glyph = self._screen.glyphs.done if outcome.success else self._screen.glyphs.failed
+        glyphs = self._screen.glyphs
+        glyph = glyphs.done if outcome.success else glyphs.testing if state == "testing" else glyphs.failed
         self._write(
             "verified",
             f"{glyph} {outcome.todo_id} {state}{detail}",

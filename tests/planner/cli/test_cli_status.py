@@ -96,6 +96,17 @@ def test_secrets_in_what_a_run_found_are_not_shown(command: Command) -> None:
     assert token not in ran.out
 
 
+def test_an_open_question_is_not_repeated_beside_its_check(command: Command) -> None:
+    command.plan({"id": "q", "acceptance_criteria": {"manual": [{"question": "Is it good?"}]}})
+    told = undecided("q", "needs_human")
+    told["checks"][0] |= {"cmd": None, "title": "Is it good?", "reason": "question for human: Is it good?"}
+    command.outcomes(told)
+
+    (line,) = (each for each in command("status", "plan.yaml", "q").out.splitlines() if "check " in each)
+
+    assert line.count("Is it good?") == 1
+
+
 def test_all_todos_are_shown_that_the_ini_file_names_one_by_one(verified: Command) -> None:
     ini = verified.folder / "pytest.ini"
     ini.write_text("[pytest]\nplanverify_plan = plan.yaml::b plan.yaml::q\n")

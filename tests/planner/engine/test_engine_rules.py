@@ -206,7 +206,7 @@ def test_the_first_event_must_submit_a_plan():
     ("changes", "rule", "message"),
     [
         ({"max_debug_attempts": 0}, "no-attempts", "a branch without attempts repairs nothing"),
-        ({"allowed_files": ("docs/**",)}, "no-wider-files", "'docs/.+' is not within the proposed files"),
+        ({"allowed_files": ("docs/**",)}, "no-wider-files", "widen allowed_files in the plan"),
     ],
 )
 def test_an_approval_with_invalid_changes_is_refused(

@@ -23,14 +23,16 @@ from engine_telling import Told, todo
 from planner.cli.exits import UsageMistake
 from planner.errors import PlannerError
 from planner.model.events import RunResumed, RunStarted
+from planner.model.outcome import Outcome
 from planner.model.taxonomy import Category, Role
+from planner.model.verdicts import TodoState
 from planner.store.session import RunSession, RunSettings
 from pytest_planverify.baseline.repository import git
 from pytest_planverify.checks.processes import start_time
 from pytest_planverify.harness import stop_hook, turns
 from pytest_planverify.harness.agents import Turn, TurnReport, parse_agents, run_turn
 from pytest_planverify.harness.command import _register_driver  # pyright: ignore[reportPrivateUsage]
-from pytest_planverify.harness.progress import leaf_todos
+from pytest_planverify.harness.progress import RunProgress, leaf_todos
 from pytest_planverify.harness.snapshots import Records, Snapshots, _copy_files
 from pytest_planverify.harness.turns import SentTurn, TurnPool
 from pytest_planverify.harness.undo import DRIVER, refuse_while_running, restore_snapshot
@@ -474,6 +476,15 @@ def test_turn_carries_the_small_ignored_files_behind_a_large_one(
 
     with tarfile.open(fileobj=io.BytesIO(turns._archive(tmp_path, frozenset()))) as archive:  # pyright: ignore[reportPrivateUsage]
         assert archive.getnames() == ["local.env"]
+
+
+@pytest.mark.parametrize(("state", "glyph"), [("done", "✓"), ("testing", "?"), ("test_failed", "✗")])
+def test_progress_marks_as_failed_only_what_failed(state: str, glyph: str) -> None:
+    stream, is_done = io.TextIOWrapper(io.BytesIO(), "utf-8"), state == "done"
+    outcome = Outcome(todo_id="a", state=TodoState(state), success=is_done, tests_passed=is_done)
+    RunProgress(stream).verified(outcome)
+    stream.seek(0)
+    assert stream.read().split() == [glyph, "a", state]
 
 
 def sent(todo_id: str) -> SentTurn:
