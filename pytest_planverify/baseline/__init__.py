@@ -8,8 +8,10 @@ Everything beyond this module is imported late, as most runs have no baseline.
 from __future__ import annotations
 
 import os
+import shlex
 from typing import TYPE_CHECKING
 
+from planner.planfile.loader import shown_path
 from planner.planfile.plan_folder import PLANS, PlanFolder
 
 if TYPE_CHECKING:
@@ -40,6 +42,11 @@ def load_baseline(root: Path, plan_id: str) -> KeptBaseline | None:
     from pytest_planverify.baseline.kept_baseline import find_baseline
 
     return find_baseline(root, plan_id)
+
+
+def record_command(flat: FlatPlan) -> str:
+    """Return the command that records a baseline of the plan, from the current folder."""
+    return f"planverify baseline {shlex.quote(shown_path(flat.loaded.path))}"
 
 
 def below(flat: FlatPlan, todo_id: str, nodeid: str) -> str:

@@ -81,7 +81,7 @@ def record(plan: PlanArgument = None, reason: Reason = None) -> int:
     claimed = [todo.id for todo in flat.loaded.plan.items if todo.status is TodoStatus.CLAIMED]
     if claimed:
         complain(
-            "the work has started: the changes for what is claimed to be done are now part of the baseline: "
+            "the work has started: the changes for what is claimed done are now part of the baseline: "
             f"{_listed(claimed)}"
         )
     return Status.OK
@@ -90,12 +90,12 @@ def record(plan: PlanArgument = None, reason: Reason = None) -> int:
 @app.command(epilog="Exit status: 0 shown, 1 there is no baseline, 4 it cannot be read or trusted.")
 def show(plan: PlanArgument = None) -> int:
     """Show what is known of the time before the work."""
-    from pytest_planverify.baseline import load_baseline
+    from pytest_planverify.baseline import load_baseline, record_command
 
     flat = load_flat(plan_or_usual(plan))
     kept = load_baseline(flat.loaded.root, flat.loaded.plan.todo_list_id)
     if kept is None:
-        complain("the plan has no baseline; record one: planverify baseline PLAN")
+        complain(f"the plan has no baseline; record one: {record_command(flat)}")
         return Status.FOUND
     _show(kept.document)
     for each in kept.document.accepted:

@@ -23,7 +23,7 @@ from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import HOME, PLANS, PlanFolder, file_name, make_home
 from planner.planfile.project_files import read_regular
 from planner.planfile.record_files import baseline_bytes, parse_baseline, read_baseline
-from pytest_planverify.baseline import REFS
+from pytest_planverify.baseline import REFS, record_command
 from pytest_planverify.baseline.repository import GitFailed, Repository
 from pytest_planverify.baseline.work_tree import LARGEST_BYTES, Judges, WorkTree, judges_of
 
@@ -323,7 +323,7 @@ def accept_changes(
     root = flat.loaded.root
     kept = find_baseline(root, flat.loaded.plan.todo_list_id)
     if kept is None:
-        raise BaselineError("the plan has no baseline; record one: planverify baseline PLAN")
+        raise BaselineError(f"the plan has no baseline; record one: {record_command(flat)}")
     if kept.doubts:
         raise BaselineError(
             f"{kept.doubts[0]}; no change is accepted on top of it: record the baseline again with --reason"

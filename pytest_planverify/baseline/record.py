@@ -41,7 +41,7 @@ from planner.policy.outcomes import GREEN
 from planner.text.redaction import redact
 from planner.text.sanitizing import one_line
 from pytest_planverify import verify_command
-from pytest_planverify.baseline import below
+from pytest_planverify.baseline import below, record_command
 from pytest_planverify.baseline.kept_baseline import KeptBaseline, now
 from pytest_planverify.baseline.repository import Repository
 from pytest_planverify.baseline.work_tree import WorkTree, judges_of
@@ -362,8 +362,7 @@ def baseline_at(revision: str, flat: FlatPlan, directory: Path) -> KeptBaseline:
     repository = Repository.around(root)
     if repository is None:
         raise BaselineError(
-            f"{asked}: {root} is not in a git repository; record a baseline with planverify "
-            "baseline PLAN instead"
+            f"{asked}: {root} is not in a git repository; record a baseline instead: {record_command(flat)}"
         )
     commit = repository.commit(revision)
     if commit is None:

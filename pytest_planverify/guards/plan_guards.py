@@ -24,6 +24,7 @@ from planner.planfile.project_files import GONE, digest_of, open_regular
 from planner.policy.dependencies import reachable
 from planner.text.display import listed
 from planner.text.glob_patterns import allowed
+from pytest_planverify.baseline import record_command
 from pytest_planverify.guards import Violation
 from pytest_planverify.guards.budget import is_expected, violation
 
@@ -222,7 +223,7 @@ class Guards:
             where = "" if root == self._flat.loaded.root else f" below {root}"
             why = (
                 f"there is neither a commit{where} nor a baseline to compare with; record one: "
-                "planverify baseline PLAN"
+                f"{record_command(self._flat)}"
                 if changed.refusal() is None
                 else "git refuses to answer"
             )

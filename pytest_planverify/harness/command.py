@@ -98,7 +98,8 @@ def _record_state(setup: RunSetup, log: Path) -> OutcomeDocument | None:
     _refuse_or_save(setup, log.stem)
     root, snapshots, progress = setup.root, Snapshots(setup.root, log.stem), setup.progress
     todos, only = [todo.id for todo in setup.part.items], setup.options.only
-    if before := [each for each in todos if only and not any(fnmatch.fnmatchcase(each, one) for one in only)]:
+    before = [each for each in todos if not any(fnmatch.fnmatchcase(each, one) for one in only)]
+    if only and before:
         progress.line(f"carried out first, because others depend on them: {', '.join(before)}")
     snapshots.unlock()
     snapshots.include_tracked()

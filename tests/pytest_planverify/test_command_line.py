@@ -190,10 +190,22 @@ def test_missing_baseline_cannot_be_shown_or_accepted(
 
     status, text = planverify("baseline", "show")
     assert status == 1
-    assert "the plan has no baseline; record one: planverify baseline PLAN" in text
+    assert "the plan has no baseline; record one: planverify baseline plan.yaml" in text
     status, text = planverify("baseline", "accept", "t_one", "--reason", "x")
     assert status == 4
-    assert "the plan has no baseline" in text
+    assert "the plan has no baseline; record one: planverify baseline plan.yaml" in text
+
+
+def test_baseline_names_the_claimed_todos_whose_changes_it_includes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = "todo_list_id: p\nitems:\n- {id: add, title: Add, status: claimed, verify: pytest t.py}\n"
+    (tmp_path / "plan.yaml").write_text(plan)
+
+    status, text = planverify("baseline")
+
+    assert (status, "now part of the baseline: add\n" in text) == (0, True), text
 
 
 @pytest.fixture

@@ -261,7 +261,7 @@ def test_loosened_plan_is_found(todo: dict[str, Any]) -> None:
 
 
 def test_each_fixture_of_one_command_is_compared() -> None:
-    def with_fixtures(*names: str) -> Plan:
+    def with_fixtures(*names: str) -> Any:
         return plan(with_criteria(tests=[{**PYTEST, "fixture": name} for name in names]))
 
     before = with_fixtures("a.json", "b.json")
