@@ -250,6 +250,7 @@ def test_a_git_revision_can_serve_as_the_baseline(tmp_path: Path) -> None:
     assert git(project.root, "worktree", "list").count("\n") == 0
     assert git(project.root, "symbolic-ref", "HEAD") == branch
     assert git(project.root, "write-tree") == index
+    assert "the baseline of earlier runs is gone" not in project.verify().output
 
 
 def test_a_baseline_is_replaced_only_with_a_reason(project: Project) -> None:

@@ -201,7 +201,9 @@ class HygieneWatch:
     def summary(self) -> str:
         """Sentence on the comparison for the outcome file: the baseline's time and revision."""
         revision = self._baseline.document.revision
-        return f"checked against the baseline of {self._baseline.document.made_at}" + (
+        # A later run has not lost a baseline that only one run was to use: see ``lost_baseline``.
+        which = "the" if self._baseline.path.name == "baseline.json" else "a temporary"
+        return f"checked against {which} baseline of {self._baseline.document.made_at}" + (
             f" ({revision[:12]})" if revision else ""
         )
 
