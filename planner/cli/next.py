@@ -213,6 +213,10 @@ def known_todo(run: PlanRun, name: str) -> str:
         return found[0]
     if name in state.questions:  # a proposal becomes a todo only by an approval
         raise UsageMistake(f"{name} waits for a person; {program()} next shows the question")
+    if name in run.left_out:
+        raise UsageMistake(
+            f"the run of the plan leaves {name} out; verify it first: {run.found.verify}::{name}"
+        )
     near = nearest(name, sorted(known), "its todos are")
     raise UsageMistake(f"there is no todo '{name}' in the plan; {near}")
 
@@ -480,6 +484,7 @@ class _NextScreen(Screen):
         for count, word in (
             (states.count("test_failed"), "failed"),
             (states.count("failed"), "given up"),
+            (states.count("skipped"), "skipped"),
             (states.count("blocked"), "blocked"),
             (unverified, "could not be verified"),
         ):

@@ -134,6 +134,11 @@ class PlanRun:
         """Return whether a driver carries the plan out and reports events itself."""
         return self.state.policy.driven
 
+    @property
+    def left_out(self) -> list[str]:
+        """Return the todos of the plan file that the part of it lacks which a driver carries out."""
+        return [each.id for each in self.tree.loaded.plan.items if each.id not in self.state.records]
+
     def outstanding(self) -> tuple[Action, ...]:
         """Return the actions that nobody has answered yet, each with the rule that first requested it.
 

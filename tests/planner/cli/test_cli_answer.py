@@ -81,6 +81,15 @@ def test_a_rejected_branch_asks_how_to_continue(asking: Command):
     assert "planner answer plan.yaml a retry # or give_up, stop" in asking("next", "plan.yaml").out
 
 
+def test_what_a_given_up_todo_skips_is_counted(command: Command):
+    command.plan(with_test("a"), with_test("c", dependencies=["a"]), metadata={"auto_fix_mode": False})
+    command.outcomes(failed("a"))
+    command("reject", "a")
+    command("answer", "a", "give_up")
+
+    assert command("next").out.splitlines()[0].endswith("0 of 2 todos done, 1 given up, 1 skipped")
+
+
 def test_a_branch_can_be_approved_with_changes(asking: Command):
     told = "Look at the clock, J\udcc3\udcbcrgen."  # in UTF-8, but not in the C locale
     words = ("--role", "tester", "--instructions", told, "--allow", "shop/a.py")

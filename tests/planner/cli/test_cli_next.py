@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 import psutil
@@ -15,10 +16,15 @@ from hypothesis import strategies as st
 from planner_command import Command, Ran, done, failed, pending, undecided, with_test
 from sample_documents import run_info
 
+from planner.model.events import RunStarted
+from planner.model.plan import Plan
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import CheckKind, Since, TodoState, Verdict
 from planner.planfile import latest_outcomes
 from planner.planfile.latest_outcomes import ChangedFiles
+from planner.planfile.loader import load_plan
+from planner.store.run_log import make_log_folder, plan_logs
+from planner.store.session import RunSession, RunSettings
 
 DOCUMENTED = {0, 1, 4, 10, 11, 12, 13}
 """The exit statuses of the help page, except 2 for wrong usage."""
@@ -278,6 +284,20 @@ def test_an_interrupted_run_can_be_resumed(
     assert [each.startswith(f"the newest run {state}") for each in remarks] == [True] * bool(state)
     assert told.get("do") == do
     assert (do is None) or (f"  {do}\n" in shown)
+
+
+def test_a_todo_that_an_unfinished_run_leaves_out_is_no_unknown_one(command: Command):
+    path = command.plan(with_test("a"), with_test("b"))
+    log = plan_logs(load_plan(path))[-1]
+    make_log_folder(log)
+
+    def first(plan: Plan) -> Plan:
+        return plan.model_copy(update={"items": plan.items[:1]})
+
+    with RunSession.open(RunSettings(plan=path, log=log, adjust=first)) as session:
+        session.tell(RunStarted(at=datetime(2026, 1, 1, tzinfo=UTC)))
+
+    assert "verify it first: pytest --planverify plan.yaml::b" in command("answer", "b", "yes").err
 
 
 @pytest.mark.parametrize(
