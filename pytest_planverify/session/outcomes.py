@@ -145,7 +145,8 @@ class Assembler:
                 if run.check.counts_as.is_red or (run.evidence and not run.check.quarantined)
             ]
         diagnosed = tuple((piece, self.diagnose(piece)) for run in counted for piece in run.evidence)
-        touched, digest = ((), None) if self.changes is None else self.changes[root].of(todo.allowed_files)
+        changes = None if self.changes is None else self.changes[root]
+        touched, digest = ((), None) if changes is None else changes.of(todo.allowed_files)
         outcome = Outcome(
             todo_id=todo.id,
             plan=self.result.plan.plan.todo_list_id,
@@ -161,7 +162,8 @@ class Assembler:
                 run.check if self._comparison is None else self._comparison.check(todo.id, run.check)
                 for run in ordered
             ),
-            touched_files=touched,
+            # An edit of the plan is no work on a todo.
+            touched_files=tuple(each for each in touched if changes and each not in changes.apart),
             diff_hash=digest,
             metrics=OutcomeMetrics(duration_ms=sum(run.check.duration_ms for run in ordered)),
             recorded=self._recorded(todo, ordered),

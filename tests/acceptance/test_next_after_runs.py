@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from baseline_samples import commit_all
 from example_project import Example, todo
 from real_planner import forked
 
@@ -57,6 +58,17 @@ def test_a_missing_module_is_to_be_written_if_a_todo_plans_it(tmp_path: Path) ->
         assert decided == ("ARTIFACT_MISSING", "product", "coder")
         assert f"write {file}" in found["suggestion"]
     assert (failures["nobody"]["category"], failures["nobody"]["owner"]) == ("IMPORT_ERROR", "environment")
+
+
+def test_an_uncommitted_plan_is_no_sign_of_work_on_its_todos(tmp_path: Path) -> None:
+    project = Example(tmp_path, {"shop.py": "\n"})
+    commit_all(tmp_path)
+    project.plan(todo("price", "pytest test_shop.py"))
+
+    run = project.verify(UNCONFIRMED)
+
+    assert run.outcomes["price"]["touched_files"] == []
+    assert "not begun" in forked(("next",), project.root, program="planverify").out
 
 
 def test_files_changed_since_the_run_are_listed_with_the_affected_todos(tmp_path: Path) -> None:
