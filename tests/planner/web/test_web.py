@@ -160,6 +160,19 @@ def test_an_incomplete_or_invalid_decision_is_refused(
     assert "pydantic" not in refused.text
 
 
+def test_each_way_to_continue_is_a_button_that_takes_advice(client: TestClient):
+    decide(client, decision="reject")
+    page = client.get("/questions").text
+
+    assert re.findall(r'name="answer" value="(\w+)".*>(.+)</button>', page) == [
+        ("retry", "Retry"),
+        ("give_up", "Give up"),
+        ("stop", "Stop"),
+    ]
+    told = client.post("/questions", data=fields(page) | {"answer": "retry", "because": "look at it"})
+    assert "a: retry with the advice &#39;look at it&#39;" in told.text
+
+
 def test_a_second_decision_is_refused(client: TestClient):
     form = fields(client.get("/questions").text)
     client.post("/questions", data=form | {"decision": "reject"})
