@@ -147,7 +147,7 @@ def _status_of(error: Exception) -> int:
     if isinstance(error, OSError):
         if error.filename is None:  # no file was opened: the write to standard output failed
             return _unwritable(error)
-        complain(f"{error.filename}: {error.strerror}; name a usable file")
+        complain(f"{error.filename}: {error.strerror}; make it usable, or name another file")
         return Status.UNREADABLE
     if os.environ.get(TRACEBACK):
         raise error

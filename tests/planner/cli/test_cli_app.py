@@ -103,7 +103,7 @@ def test_a_plan_with_many_faults_shows_them_and_where_the_others_are() -> None:
         (
             PermissionError(13, "Permission denied", "p.yaml"),
             Status.UNREADABLE,
-            "planner: p.yaml: Permission denied; name a usable file\n",
+            "planner: p.yaml: Permission denied; make it usable, or name another file\n",
         ),
         (KeyboardInterrupt(), INTERRUPTED, "planner: interrupted\n"),
         (SystemExit(11), 11, ""),

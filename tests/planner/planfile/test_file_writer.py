@@ -198,7 +198,7 @@ def test_a_loop_of_symbolic_links_is_reported(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_read_only_folder_is_reported_before_and_during_the_write(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir(mode=0o500)
-    remedy = "permission denied; change its permissions, or name another file"
+    remedy = "permission denied; make it and its folder writable"
     for write in (write_file, prepare_place):
         assert refusal(tmp_path / "folder" / "file", write) == remedy
 
