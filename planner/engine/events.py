@@ -222,7 +222,8 @@ def work_finished(tx: Transaction, event: WorkFinished) -> None:
 def _turn_failed(tx: Transaction, record: TodoRecord, rule: str, because: str) -> None:
     """Retry a failed turn of work of an active todo, or verify the todo to find out what is wrong."""
     if record.is_branch:
-        attempt_failed(tx, record, because)
+        # If no attempt is left, a person is asked, who has to know why the last turn failed.
+        attempt_failed(tx, tx.update(record, asked_by=(rule, because)), because)
     # A turn that a person granted is not retried, nor one of a todo that already has a branch.
     elif record.retries < (limit := retries_of(record.todo, record.failure)) and not (
         record.by_person or record.branches

@@ -550,6 +550,7 @@ def _branch_failed(tx: Transaction, primary: TodoRecord, branch: TodoRecord) -> 
     else:
         rule, because = "attempts-used-up", f"{branch.id} still fails"
         because += f" after {counted(branch.attempts, 'attempt')}" if branch.attempts else ""
+        because += f"; {branch.asked_by[1]}" if branch.asked_by[0] == "work-failed" else ""
     escalate(tx, primary, rule, because)
 
 

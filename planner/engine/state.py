@@ -62,7 +62,7 @@ class TodoRecord(NamedTuple):
     asked: int = 0
     """``seq`` of the outstanding action, 0 if there is none."""
     asked_by: tuple[str, str] = ("", "")
-    """Rule and reason of that action."""
+    """Rule and reason of that action, or of the failed turn that ended a branch."""
     outcome: Outcome | None = None
     """The latest failing outcome."""
     context: FailureContext | None = None

@@ -73,6 +73,17 @@ def test_a_brief_names_only_attempts_that_count():
     assert "Tried without success" not in (action.brief.instructions or "")
 
 
+def test_a_person_is_told_why_the_last_turn_failed():
+    run = Told(todo(), max_debug_attempts=2)
+    branch = open_branch(run)
+    run.is_red(branch)
+    run.works(branch, success=False, message="not logged in")
+
+    assert run.asked().because == (
+        f"{branch} still fails after 2 attempts; the worker reported a failure: not logged in"
+    )
+
+
 @pytest.mark.parametrize("category", [Category.ENVIRONMENT_ERROR, Category.HARNESS_ERROR])
 def test_an_environment_failure_is_retried_after_a_delay_and_then_a_person_is_asked(category: Category):
     run = Told(todo(max_retries=1), run={"environment_retries": 2, "environment_delay_seconds": 30})
