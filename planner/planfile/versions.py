@@ -182,8 +182,7 @@ def undo_plan(path: Path, *, force: bool = False) -> tuple[list[Path], int]:
             for each, (_, written) in files.items():
                 # Code under test can forge a version, which must not replace a file that is no plan.
                 if each != real and plan_id_of(each) is None:
-                    problem = "is no plan (any more), and is not replaced; undo the edits by hand"
-                    raise file_error(each, problem)
+                    raise file_error(each, "is no plan, or no longer; undo its edits by hand, or name it")
                 if _digest(held[each] or b"") != written and not force:
                     problem = "was edited since it was revised"
                     raise file_error(

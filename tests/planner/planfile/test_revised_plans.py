@@ -161,6 +161,17 @@ def test_undo_discards_later_edits_only_if_forced(plan: Path, edit: str) -> None
     assert (plan.read_text(), Path("phases/two.yaml").read_text()) == (PLAN, SUB)
 
 
+def test_a_sub_plan_that_edits_have_broken_is_restored_if_it_is_named(plan: Path) -> None:
+    write_in_place(load_tree(plan).load_all(), both(plan))
+    (broken := Path("phases/two.yaml")).write_text("items: [")
+
+    with pytest.raises(PlannerError, match=r"two\.yaml: is no plan, or no longer"):
+        undo_plan(plan, force=True)
+
+    undo_plan(broken, force=True)
+    assert (plan.read_text(), broken.read_text()) == (PLAN, SUB)
+
+
 @pytest.mark.parametrize("last", ["interrupted", "damaged", "pipe"])
 def test_an_unusable_version_is_skipped_by_undo(plan: Path, last: str) -> None:
     write_in_place(load_tree(plan).load_all(), titled(plan, "Uno"))
