@@ -152,6 +152,11 @@ def _judge_tests(command: JudgedCommand, record: WorkerRecord) -> Judgement:
         if record.death is not None:
             why = f"the session ended with {how_it_ended(record.death)}"
         judgement.reason = f"{counted(missing, 'test')} did not run: {record.stopped or why}"
+        is_interrupted = (record.stopped or "").startswith("KeyboardInterrupt")
+        if record.stopped and record.exit_status and not is_interrupted:
+            # Code of the project or of a plugin stopped the session. Alone, the command fails, too.
+            judgement.verdict = Verdict.FAILED
+            judgement.evidence = (session_evidence(command, record, headline=judgement.reason),)
     elif overturned := [result for result in found if record.is_overturned(result)]:
         judgement.evidence = tuple(overturned_evidence(command, record, result) for result in overturned)
         judgement.reason = judgement.evidence[0].headline

@@ -375,6 +375,18 @@ def test_reason_explains_why_tests_did_not_run():
     assert reason(died) == "2 tests did not run: the session ended with exit status 7"
 
 
+@pytest.mark.parametrize(
+    ("stopped", "verdict"), [("enough", Verdict.FAILED), ("KeyboardInterrupt: ", Verdict.INCONCLUSIVE)]
+)
+def test_session_that_its_own_code_stopped_fails(stopped: str, verdict: Verdict):
+    session = session_of("passed", "-").feed("stopped", reason=stopped)
+
+    judgement = judge(command(), session.ended(2))
+
+    assert (judgement.verdict, judgement.exit_code) == (verdict, 2)
+    assert judgement.reason == f"1 test did not run: {stopped}"
+
+
 def test_usage_message_is_ignored_when_tests_ran():
     session = session_of("failed").feed("usage_error", message="a warning of a plugin")
 
