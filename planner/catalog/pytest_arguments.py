@@ -92,6 +92,10 @@ def parse_pytest_arguments(
         known = OPTIONS[name]
         if known.takes == "flags" and option.value is not None:
             raise CommandSyntaxError(f"pytest's {name} takes no value", f"write {name} alone")
+        if name == "--debug" and len(option.words) > 1:
+            raise CommandSyntaxError(
+                f"pytest's --debug would overwrite {value}, the word after it", "write --debug=FILE"
+            )
         paths.extend((name, path) for path in _paths_of(name, value) if path != "/dev/null")
         if name in ("-k", "-m"):
             expressions[name] = value
@@ -228,6 +232,8 @@ OPTIONS: dict[str, PytestOption] = {
 }
 """The known options by name, with its dashes."""
 
+RUNS_NO_TEST = frozenset(_TABLE["doubtful"][0]["options"].split())
+"""Options with which pytest runs no test."""
 PATH_OPTIONS = frozenset(_TABLE["paths"]["options"].split())
 _PATH_SETTINGS = frozenset(_TABLE["paths"]["settings"].split())
 _COVERAGE_FILES = frozenset(_TABLE["paths"]["coverage_reports"].split())

@@ -14,7 +14,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from planner.catalog.pytest_arguments import known_options, split_options
+from planner.catalog.pytest_arguments import RUNS_NO_TEST, known_options, split_options
 from planner.model.evidence import Evidence, HygieneSignal, MetricFact, ProcessEnd, Selector
 from planner.model.outcome import TestResult
 from planner.model.verdicts import EvidenceKind, Hardness, Phase, TestOutcome, Verdict
@@ -146,6 +146,9 @@ def _judge_tests(command: JudgedCommand, record: WorkerRecord) -> Judgement:
         # As for a session that failed before it had collected: alone, the command fails, too.
         judgement.evidence = (session_evidence(command, record),)
         judgement.reason = judgement.evidence[0].headline
+    elif missing and record.exit_status == 0 and not found:
+        judgement.evidence = (_nothing_ran(command),)
+        judgement.reason = judgement.evidence[0].headline
     elif missing:
         judgement.verdict = Verdict.INCONCLUSIVE
         why = "the session ended before they ran"
@@ -265,7 +268,9 @@ def _never_collected(command: JudgedCommand, record: WorkerRecord) -> Judgement:
         for text in command.selections
         for argument in _argument_not_found(text, record)
     ]
-    if not evidence:
+    if not evidence and record.exit_status == 0:
+        evidence.append(_nothing_ran(command))
+    elif not evidence:
         found = selection_evidence(command, missing) if missing else session_evidence(command, record)
         evidence.append(found)
     return Judgement(verdict=Verdict.FAILED, evidence=tuple(evidence), exit_code=record.exit_status)
@@ -366,6 +371,20 @@ def selection_evidence(command: JudgedCommand, missing: Iterable[Selector]) -> E
     selectors = tuple(missing)
     headline = "; ".join(f"{each.text} {_PROBLEMS[each.problem]}" for each in selectors)
     return command.evidence(EvidenceKind.SELECTION, headline, phase=Phase.COLLECT, selectors=selectors)
+
+
+def _nothing_ran(command: JudgedCommand) -> Evidence:
+    """Return the evidence of a session that returned 0 without running a test, with the option for which."""
+    options = dict.fromkeys(each.name for each in split_options(command.args) if each.name in RUNS_NO_TEST)
+    selectors = tuple(Selector(text=name, problem="runs_nothing") for name in options)
+    cause = f" ({', '.join(options)})" if options else ""
+    return command.evidence(
+        EvidenceKind.SELECTION,
+        f"no test ran, and the session returned 0{cause}",
+        phase=Phase.SESSION,
+        vacuous="nothing_collected",
+        selectors=selectors,
+    )
 
 
 _PROBLEMS = {

@@ -115,6 +115,12 @@ def test_a_value_for_a_flag_is_refused() -> None:
         read("--lf=yes")
 
 
+def test_debug_does_not_overwrite_the_word_after_it() -> None:
+    with pytest.raises(CommandSyntaxError, match=r"--debug would overwrite tests/test_a\.py"):
+        read("--debug tests/test_a.py")
+    assert read("tests/test_a.py --debug").selections == ("tests/test_a.py",)
+
+
 @pytest.mark.parametrize(
     ("args", "paths"),
     [
@@ -122,7 +128,7 @@ def test_a_value_for_a_flag_is_refused() -> None:
         ("-qc../x.ini", (("-c", "../x.ini"),)),
         ("--config-file=a.ini --basetemp /", (("--config-file", "a.ini"), ("--basetemp", "/"))),
         ("--junitxml=../x --log-file=y", (("--junitxml", "../x"), ("--log-file", "y"))),
-        ("--debug ../trace", (("--debug", "../trace"),)),
+        ("--debug=../trace", (("--debug", "../trace"),)),
         ("-o cache_dir=../c -o xfail_strict=../no", (("-o", "../c"),)),
         ("--override-ini=testpaths=a\\ ../b", (("--override-ini", "a"), ("--override-ini", "../b"))),
         ("--cov-report html:../cov --cov-report=term-missing:skip-covered", (("--cov-report", "../cov"),)),

@@ -387,6 +387,16 @@ def test_session_that_its_own_code_stopped_fails(stopped: str, verdict: Verdict)
     assert judgement.reason == f"1 test did not run: {stopped}"
 
 
+@pytest.mark.parametrize("session", [session_of("-"), Session()], ids=["collected", "not collected"])
+def test_session_that_returns_0_without_a_test_fails_and_names_the_option(session: Session):
+    judgement = judge(command("a.py", args=("a.py", "--co")), session.ended(0))
+
+    (evidence,) = judgement.evidence
+    assert judgement.verdict is Verdict.FAILED
+    assert evidence.headline == "no test ran, and the session returned 0 (--co)"
+    assert [each.text for each in evidence.selectors] == ["--co"]
+
+
 def test_usage_message_is_ignored_when_tests_ran():
     session = session_of("failed").feed("usage_error", message="a warning of a plugin")
 
