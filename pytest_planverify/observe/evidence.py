@@ -457,10 +457,21 @@ def _import_error(exception: ImportError, project: ProjectMap) -> dict[str, Any]
 
 
 def _attribute_error(exception: AttributeError, project: ProjectMap) -> dict[str, Any]:
-    """Return the missing attribute, the type of the object that lacks it, and who owns that type."""
+    """Return the missing attribute, the type of the object that lacks it, and who owns that type.
+
+    If a property raised the error, no attribute is missing, and the property is the last frame.
+    """
     if not isinstance(exception.name, str):
         return {}
     value = exception.obj
+    # After an AttributeError of a property, Python calls __getattr__, whose error replaces it.
+    member = inspect.getattr_static(type(value), exception.name, None)
+    code = _code_of(getattr(member, "fget", getattr(member, "func", None)))
+    if code is not None and all(frame.f_code is not code for frame, _ in walk_tb(exception.__traceback__)):
+        frames = tuple(_frames_of(exception.__traceback__, project))
+        cause = f"property {readable(exception.name, 300)} raises AttributeError"
+        own = _frame(code, None, {"__name__": type(value).__module__}, project)
+        return {"message": f"{message_of(exception)} ({cause})", "frames": (*frames, own)}
     if isinstance(value, types.ModuleType):
         # By vars(): attribute access could call the module's own __getattr__.
         module = str(vars(value).get("__name__", "?"))
@@ -621,6 +632,9 @@ def definition(value: object, project: ProjectMap) -> Facts | None:
     if isinstance(value, type):
         name = readable(value.__qualname__, 300)
         found.update(function=name, source=f"class {name}")
+        if found.path.startswith("<"):  # the generated __init__ of a dataclass
+            file, line = inspect.getfile(value), inspect.getsourcelines(value)[1]
+            found.update(path=readable(project.relative(file)), line=line)
     return found
 
 

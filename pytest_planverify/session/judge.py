@@ -374,7 +374,7 @@ def selection_evidence(command: JudgedCommand, missing: Iterable[Selector]) -> E
 
 
 def _nothing_ran(command: JudgedCommand) -> Evidence:
-    """Return the evidence of a session that returned 0 without running a test, with the option for which."""
+    """Return the evidence of a session that ran no test but returned 0, with the options that cause it."""
     options = dict.fromkeys(each.name for each in split_options(command.args) if each.name in RUNS_NO_TEST)
     selectors = tuple(Selector(text=name, problem="runs_nothing") for name in options)
     cause = f" ({', '.join(options)})" if options else ""

@@ -19,6 +19,7 @@ from module_project import write_files
 from planner.model.evidence import Evidence, ExceptionFact
 from planner.model.taxonomy import Category
 from planner.model.verdicts import EvidenceKind, Phase, Side
+from pytest_planverify.checks.result import JudgedCommand
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.observe import evidence as evidence_module
 from pytest_planverify.observe.evidence import (
@@ -169,6 +170,20 @@ def test_attributes_of_an_exception_are_kept(error: BaseException, expected: dic
     assert {key: getattr(fact, key) for key in expected} == expected
 
 
+def test_property_whose_error_getattr_replaced_is_the_last_frame() -> None:
+    class Box:
+        @property
+        def size(self) -> int:
+            raise AttributeError("lost")
+
+        def __getattr__(self, name: str) -> int:
+            raise AttributeError(f"no {name}")
+
+    (fact,), _ = exception_facts(_raised(lambda: Box().size), HERE)
+    assert (fact.name, fact.message) == (None, "no size (property size raises AttributeError)")
+    assert fact.frames[-1].function.endswith("Box.size")
+
+
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
@@ -192,6 +207,9 @@ def test_only_product_functions_and_classes_have_a_definition() -> None:
         assert found is not None
         assert found.function == name
         assert found.source == (f"class {name}" if isinstance(value, type) else None)
+    generated = definition(JudgedCommand, project)
+    assert generated is not None
+    assert (generated.path, generated.source) == ("checks/result.py", "class JudgedCommand")
 
 
 def test_values_that_pytest_clips_are_recorded_and_its_message_is_not_changed(
