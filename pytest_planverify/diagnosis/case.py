@@ -378,6 +378,17 @@ class Case:
         """Return whether a changed file may no longer exist: its diff, if known, has only removed lines."""
         return self.is_changed(path) and self._signs_in(path) <= {"-"}
 
+    def remedy_for_missing(self, name: str) -> str:
+        """Return what to do about a name that the product lacks: restore it if a change removed it."""
+        # A keyword argument has no blanks around its sign.
+        found = rf"(?:(?:async )?def |class ){re.escape(name)}\b|(?:self\.)?{re.escape(name)}(?:: | = )"
+        defined = re.compile(rf"^([+-])\s*(?:{found})", re.MULTILINE)
+        own = [hunk for hunk in self.evidence.hunks if hunk.side is Side.PRODUCT]
+        signs = {sign: hunk for hunk in own for sign in defined.findall(hunk.text)}
+        if name and signs.keys() == {"-"}:
+            return f"restore it; the change at {signs['-'].path}:{signs['-'].line} removed it"
+        return "add it, or correct the name"
+
     @lazy
     def is_new_promise(self) -> bool:
         """Return whether the failing test, or the name that a test file imports, is new and never passed.

@@ -126,15 +126,15 @@ def promised_attribute_missing(case: Case) -> Hit | None:
     """The test uses or replaces an attribute that a product module or class lacks."""
     error = case.error
     if error.name is not None and error.object_side is Side.PRODUCT:
-        lacks = f"{error.object_type or 'an object'} has no {error.name}"
+        lacks, name = f"{error.object_type or 'an object'} has no {error.name}", error.name
     elif (found := _PATCHED.match(error.message)) and case.is_first_party(found["owner"]):
         # monkeypatch.setattr and mock.patch name the target in their message only.
-        lacks = f"{found['owner']} has no {found['name']}"
+        lacks, name = f"{found['owner']} has no {found['name']}", found["name"]
     else:
         return None
     is_raised_by_product = any(frame.side is Side.PRODUCT for frame in case.error.frames)
     hit = Hit(
-        suggestion=f"{lacks}, which {_at(case)} uses: add it, or correct the name.",
+        suggestion=f"{lacks}, which {_at(case)} uses: {case.remedy_for_missing(name)}.",
         holder=None if is_raised_by_product else _product_file(case),
     )
     return _with_changes(case, hit)
@@ -144,8 +144,10 @@ def wrong_kind_inside_product(case: Case) -> Hit | None:
     """Product code meets a value of the wrong kind."""
     weight, what = 1.0 if case.innermost is case.raised_at else 0.85, "gets a value of the wrong type"
     # An object of the product has its type; a misspelt or renamed attribute is likelier.
-    if case.error.name is not None and case.error.object_side is Side.PRODUCT:
-        what = "uses an attribute that is not there"
+    name = case.error.name if case.error.object_side is Side.PRODUCT else None
+    if name is not None:
+        lacks = f"uses {name}, which {case.error.object_type or 'its object'} lacks"
+        return Hit(suggestion=f"{_at(case)} {lacks}: {case.remedy_for_missing(name)}.", weight=weight)
     if callee_of(case.error.message) is not None:
         what = "makes a call that does not fit"
     if raises_by_hand(case.raised_at):

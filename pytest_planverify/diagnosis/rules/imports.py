@@ -371,7 +371,7 @@ def promised_name_missing(case: Case) -> Hit | None:
     where = f" ({case.error.path})" if case.error.path else ""
     asks = f"which {place(case.raised_at)} needs"
     return Hit(
-        suggestion=f"{found[0]}{where} has no {found[1]}, {asks}: add it, or correct the name.",
+        suggestion=f"{found[0]}{where} has no {found[1]}, {asks}: {case.remedy_for_missing(found[1])}.",
         holder=case.error.path,
     )
 

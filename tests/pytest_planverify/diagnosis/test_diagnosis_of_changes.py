@@ -529,6 +529,31 @@ def test_removed_module_is_located_with_advice_to_restore_it():
     )
 
 
+@pytest.mark.parametrize("user", [TEST, PRODUCT], ids=["test", "product"])
+@pytest.mark.parametrize(
+    ("moved", "told"), [(False, "restore it; the change at shop/cart.py:5"), (True, "add it")]
+)
+def test_method_that_the_change_removed_is_to_be_restored(user: Frame, moved: bool, told: str):
+    lost = error(
+        "AttributeError", "no total", user, name="total", object_type="shop.Cart", object_side=Side.PRODUCT
+    )
+    removed = Hunk(
+        path="shop/cart.py",
+        line=5,
+        removed=2,
+        side=Side.PRODUCT,
+        text="-    def total(self):\n-        return 1",
+    )
+    added = Hunk(
+        path="shop/base.py", line=3, added=1, side=Side.PRODUCT, text="+    def total(self): return 1"
+    )
+
+    found = diagnose(seen(lost, files=("shop/cart.py",), hunks=(removed, *[added] * moved)))
+
+    assert told in found.suggestion
+    assert asks_for_work(found.suggestion)
+
+
 def test_edited_module_that_is_not_found_was_not_removed():
     missing = error("ModuleNotFoundError", "", TEST, bases="ImportError", name="shop.tax")
     edited = Hunk(path="shop/tax.py", line=3, added=1, removed=1, side=Side.PRODUCT, text="-1\n+2")

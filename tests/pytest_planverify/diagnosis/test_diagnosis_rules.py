@@ -193,7 +193,7 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_test(error("AttributeError", "<module 'shop.a' from '/x'> does not have the attribute 'b'", TEST, LIBRARY)), C.SPEC_MISMATCH, Owner.PRODUCT, "promised-attribute-missing", "shop.a has no b"),
     (_test(error("TypeError", "label() missing 1 required positional argument: 'unit'", PRODUCT)), C.TYPE_ERROR, Owner.PRODUCT, "wrong-kind-inside-product", "makes a call that does not fit"),
     (_test(error("TypeError", "period must be int", _with_source(PRODUCT, "raise TypeError(x)"))), C.TYPE_ERROR, Owner.PRODUCT, "wrong-kind-inside-product", "rejects"),
-    (_test(error("AttributeError", "'Cart' object has no attribute 'totl'", PRODUCT, name="totl", object_side=Side.PRODUCT)), C.TYPE_ERROR, Owner.PRODUCT, "wrong-kind-inside-product", "uses an attribute that is not there"),
+    (_test(error("AttributeError", "'Cart' object has no attribute 'totl'", PRODUCT, name="totl", object_side=Side.PRODUCT)), C.TYPE_ERROR, Owner.PRODUCT, "wrong-kind-inside-product", "uses totl, which its object lacks: add it"),
     (_test(error("ValueError", "No such line.", _with_source(PRODUCT, "raise error"))), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product", "No such line at `raise error`"),
     (_test(headline="contains 2 failed subtests"), C.TEST_REGRESSION, Owner.PRODUCT, "subtests-failed", "2 failed subtests"),
     (_test(error("Failed", "DID NOT WARN. No warnings", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "did-not-raise", "did not warn"),
