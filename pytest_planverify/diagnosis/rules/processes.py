@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _CRASH_SIGNALS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP"})
 """Signals that a process causes itself, by a fault or by ``abort``."""
 _FROM_A_TERMINAL = ("SIGINT", "SIGHUP", "SIGQUIT")
-_INTERRUPTED, _INTERNAL, _USAGE = 2, 3, 4  # exit codes of pytest
+_INTERNAL, _USAGE = 3, 4  # exit codes of pytest
 _OURSELVES = frozenset({"pytest_planverify", "planner"})
 _OUR_PATH = re.compile(r"(?:^|/)(?:pytest_planverify|planner)/")
 _PROOF_AT = 3
@@ -257,10 +257,7 @@ def argument_refused(case: Case) -> Hit | str | None:
 
 def process_left_early(case: Case) -> Hit | None:
     """The process ended before its session said that it was over."""
-    process, kind = case.process, case.evidence.kind
-    if kind is EvidenceKind.SESSION and process.exit_code in (_INTERRUPTED, _INTERNAL, _USAGE):
-        return None  # pytest ended the session itself, and reported why
-    frame = case.stuck_at
+    process, frame = case.process, case.stuck_at
     code = "no exit code" if process.exit_code is None else f"exit code {process.exit_code}"
     return Hit(
         suggestion=f"{_subject(case)}: the process ended with {code} before the session was finished; look "
