@@ -238,8 +238,9 @@ def _planned_name(path: str) -> tuple[str, bool]:
 def _declared(pyproject: Path) -> tuple[str, ...]:
     """Return the import name that the project's distribution name suggests."""
     try:
-        with pyproject.open("rb") as file:
-            project: object = tomllib.load(file).get("project")
+        # A named pipe would block.
+        text = pyproject.read_text("utf-8") if pyproject.is_file() else ""
+        project: object = tomllib.loads(text).get("project")
     except (OSError, ValueError, RecursionError):
         return ()
     name = cast("dict[str, object]", project).get("name") if isinstance(project, dict) else None

@@ -39,7 +39,7 @@ _MOST_LINES = 400
 _TRACING = re.compile(rb"\b(?:get|set)(?:trace|profile)\b|\bsys\.monitoring\b")
 """Names by which code uses tracing, searched in its source."""
 _LARGEST = 1 << 20
-"""Number of bytes of a source file that are searched."""
+"""Number of bytes of a source file that are searched, and of lines of a function that are recorded."""
 _FAILURE_RENDERERS = ("_pytest/assertion/util.py", "_pytest/assertion/rewrite.py", "unittest/util.py")
 """Modules that render the values of a failed assertion; calls from there do not belong to the test."""
 _REPRESENTATIONS = frozenset(
@@ -152,8 +152,10 @@ class SpectrumRecorder:
                 number = self._numbers[code] = len(self._numbers)
                 path = self._recorder.project.relative(code.co_filename)
                 functions[number] = (path, code.co_firstlineno, code.co_qualname)
-            first = code.co_firstlineno
-            found.append((number, depth, f"{sum(1 << line - first for line in lines if line >= first):x}"))
+            # Generated code may have any line numbers.
+            places = {line - code.co_firstlineno for line in lines}
+            bits = sum(1 << place for place in places if 0 <= place < _LARGEST)
+            found.append((number, depth, f"{bits:x}"))
         self._recorder.write("executed", nodeid=nodeid, functions=functions, ran=found)
 
 

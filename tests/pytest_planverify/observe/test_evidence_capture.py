@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -335,6 +336,13 @@ def test_an_unreadable_pyproject_declares_nothing(tmp_path: Path, text: str) -> 
     (tmp_path / "pyproject.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
     assert ProjectMap.discover(tmp_path).first_party == frozenset()
     assert ProjectMap.discover(tmp_path / "nowhere").first_party == frozenset()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the platform has no pipes with names")
+@pytest.mark.timeout(10)
+def test_a_pipe_named_pyproject_does_not_block_the_discovery(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pyproject.toml")
+    assert ProjectMap.discover(tmp_path).first_party == frozenset()
 
 
 @pytest.mark.parametrize(

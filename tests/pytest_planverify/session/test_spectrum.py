@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import coverage
 import pytest
@@ -72,6 +73,21 @@ def test_probe_records_product_functions_with_their_depth(
     assert ran.keys() == {"total", "_value", "<genexpr>"}
     assert (ran["total"].depth, ran["_value"].depth) == (0, 2)
     assert ran["total"].lines - {1} == {2, 4}
+
+
+def test_line_numbers_of_generated_code_cost_no_memory(total: Callable[[list[int]], int]):
+    written: list[Any] = []
+    recorder = cast("Any", SimpleNamespace(
+        spec=SimpleNamespace(recorded_tests=()),
+        project=SimpleNamespace(relative=str),
+        write=lambda _name, **facts: written.append(facts["ran"]),
+    ))  # fmt: skip
+    spectrum = module.SpectrumRecorder(recorder)
+    spectrum._ran = [module.Ran(total.__code__, 0, {2, 10**7})]
+
+    spectrum._write("test_shop.py::test_total")
+
+    assert written == [[(0, 0, "2")]]
 
 
 def test_probe_does_not_start_beside_another_profiler(untraced: None):
