@@ -38,7 +38,7 @@ from pytest_planverify.guards.hygiene.source import (
 from pytest_planverify.guards.hygiene.special_cases import special_cases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from planner.model.evidence import HygieneSignal
     from pytest_planverify.guards.hygiene.changes import TreeDifferences
@@ -421,8 +421,12 @@ def _is_test(path: str, site: Site, changes: TreeDifferences) -> bool:
 
 def _finds_data(pattern: str, changes: TreeDifferences) -> bool:
     """Return whether a pattern of paths matches data of tests, and no other file."""
-    found = {path for path in changes.new if PurePosixPath(path).match(pattern.lstrip("./"))}
-    return bool(found) and found <= changes.data
+
+    def matches(paths: Iterable[str]) -> bool:
+        return any(PurePosixPath(path).match(pattern.lstrip("./")) for path in paths)
+
+    # The data first: the product may have thousands of patterns and files.
+    return matches(changes.data & changes.new.keys()) and not matches(changes.new.keys() - changes.data)
 
 
 def _is_data(text: str, changes: TreeDifferences) -> bool:

@@ -20,7 +20,7 @@ from hygiene_samples import FORBIDDEN, GRANTED, PRODUCT, SNIPPETS, TREE, product
 from planner.model.baseline import JudgeKind
 from pytest_planverify.guards.hygiene.compare import ignored_packages, remove_young_caches
 from pytest_planverify.guards.hygiene.grants import Grants
-from pytest_planverify.guards.hygiene.source import dotted
+from pytest_planverify.guards.hygiene.source import UNKNOWN, dotted, fold
 
 CHEATS = [
     pytest.param(sign, code, id=name)
@@ -401,6 +401,20 @@ def test_answers_from_before_are_not_flagged_in_a_changed_function() -> None:
 def test_extreme_constants_are_bounded(code: str) -> None:
     tests = "def test_x():\n    assert f('\\ud800 x') == 0x" + "f" * 9_000 + "\n"
     assert signs({"pkg/x.py": code}, tree={**TREE, "tests/test_x.py": tests}) == set()
+
+
+def test_replacement_that_makes_a_large_text_is_not_evaluated() -> None:
+    code = "('a' * 9_000).replace('a', 'b' * 9_000)"
+    assert fold(ast.parse(code, mode="eval").body) is UNKNOWN
+
+
+def test_many_patterns_of_paths_and_long_names_are_read_quickly() -> None:
+    tree = {**TREE, **{f"pkg/part{number}.txt": "" for number in range(600)}}
+    patterns = "".join(f"    open('out/{number}/*.txt')\n" for number in range(600))
+    tests = {"tests/test_long.py": f"def test_x():\n    {'_check' * 15_000}.x()\n    assert 1 == one()\n"}
+    started = time.process_time()
+    assert signs({"pkg/x.py": f"def f():\n{patterns}", **tests}, tree=tree) == set()
+    assert time.process_time() - started < 5
 
 
 def test_long_blanks_in_data_are_read_in_linear_time() -> None:
