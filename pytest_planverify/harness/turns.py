@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import tarfile
 import threading
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -40,6 +42,8 @@ MOST_CARRIED = 64 << 20
 """Limit in bytes of the ignored files that are sent with a turn."""
 THREADS = "threads"
 """Name of the executor with threads of this process."""
+_ANSWER_SECONDS = 10
+"""Time within which the scheduler of a cluster has to answer."""
 MOST_LOST = 3
 """Number of times that a cluster resubmits a turn before its workers count as lost."""
 
@@ -306,8 +310,13 @@ def _connect(executor: str) -> Any:
         raise PlannerError(
             f"--executor {executor} needs dask.distributed; pip install 'pytest-planverify[dask]'"
         ) from None
+    host, _, port = address.rpartition(":")
     try:
-        return Client(f"tcp://{address}", timeout=10, set_as_default=False)
+        place = host, int(port)
+        # A scheduler speaks first; the client would wait for ever for a port that is silent.
+        with suppress(ConnectionRefusedError), socket.create_connection(place, _ANSWER_SECONDS) as probe:
+            probe.recv(1)
+        return Client(f"tcp://{address}", timeout=_ANSWER_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         why = one_line(error, limit=200)
         raise PlannerError(

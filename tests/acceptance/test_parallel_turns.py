@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -23,6 +24,7 @@ from test_run_with_agents import (
 )
 
 from planner.errors import PlannerError
+from pytest_planverify.harness import turns
 from pytest_planverify.harness.turns import TurnPool
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git keeps the files of each turn")
@@ -181,11 +183,12 @@ if os.environ["PLANVERIFY_TODO"] == "left" and not first.exists():
 """
 
 
-def test_a_cluster_without_a_scheduler_is_refused(monkeypatch: pytest.MonkeyPatch):
-    distributed = pytest.importorskip("distributed", reason="the extra [dask] is not installed")
-    client = distributed.Client
-    monkeypatch.setattr(  # the usual wait is ten seconds
-        distributed, "Client", lambda address, **given: client(address, **{**given, "timeout": 0.5})
-    )
-    with pytest.raises(PlannerError, match="no scheduler answers there"):
-        TurnPool(2, "dask://127.0.0.1:1")
+@pytest.mark.parametrize("is_silent", [False, True], ids=["closed", "silent"])
+def test_a_cluster_without_a_scheduler_is_refused(monkeypatch: pytest.MonkeyPatch, is_silent: bool):
+    pytest.importorskip("distributed", reason="the extra [dask] is not installed")
+    monkeypatch.setattr(turns, "_ANSWER_SECONDS", 0.5)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        pytest.raises(PlannerError, match="no scheduler answers there"),
+    ):
+        TurnPool(2, f"dask://127.0.0.1:{silent.getsockname()[1] if is_silent else 1}")
