@@ -216,7 +216,7 @@ def is_reporting_needed(
         if processes and _CONFIRMATION not in processes and not option.name.startswith("--planverify"):
             return True
     for name, plugin in plugins:
-        if name == ANNOTATIONS and given.on_github:
+        if name.startswith(ANNOTATIONS) and given.on_github:
             return True
         # A plugin is a module, or an object of a class.
         module = getattr(plugin, "__name__", None) or type(plugin).__module__
@@ -256,7 +256,8 @@ def _without_annotations(given: GivenOptions, own: Iterable[str]) -> tuple[str, 
     """Return the arguments that prevent a process from printing GitHub annotations, if any are needed."""
     # The plugin stays if the command configures it, as its options would be unknown without it.
     needed = given.on_github and "--exclude-warning-annotations" not in own
-    return ("-p", f"no:{ANNOTATIONS}") if needed else ()
+    # By the name of its entry point, and of its module as in PYTEST_PLUGINS.
+    return ("-p", f"no:{ANNOTATIONS}", "-p", f"no:{ANNOTATIONS}.plugin") if needed else ()
 
 
 def _only_writes(name: str) -> bool:

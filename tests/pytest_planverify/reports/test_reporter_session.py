@@ -274,8 +274,10 @@ def test_plugin_with_reporting_hooks_needs_a_reporting_session() -> None:
 
     assert is_reporting_needed(given(), [("loud", listening)], ())
     assert not is_reporting_needed(given(), [("other", silent), ("blocked", SimpleNamespace())], ())
-    assert is_reporting_needed(given(on_github=True), [(ANNOTATIONS, silent)], ())
-    assert not is_reporting_needed(given(), [(ANNOTATIONS, silent)], ())
+    for name in (ANNOTATIONS, f"{ANNOTATIONS}.plugin"):  # of the entry point, and in PYTEST_PLUGINS
+        assert is_reporting_needed(given(on_github=True), [(name, silent)], ())
+        assert not is_reporting_needed(given(), [(name, silent)], ())
+        assert f"no:{name}" in worker(given(on_github=True)).args
 
 
 def test_conftest_with_reporting_hooks_needs_a_reporting_session(tmp_path: Path) -> None:
