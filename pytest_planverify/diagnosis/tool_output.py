@@ -283,7 +283,7 @@ _ASSERTED = re.compile(r"^\S+: [^\s:]+:\d+: .*: Assertion [`'].+' failed\.$", re
 """The message of a failed ``assert`` of C, which aborts the program."""
 
 
-_NO_SCRIPT = re.compile(r"^Cannot find (?:module|package) ('[^']+')")
+_NO_SCRIPT = re.compile(r"^Cannot find (?:module|package) '([^']+)'(?P<resolved> imported from )?")
 _NO_EXPORT = re.compile(r"^The requested module '([^']+)' does not provide an export named '([^']+)'")
 _NO_FUNCTION = re.compile(r"(\w+) is not a (?:function|constructor)\b")
 
@@ -308,7 +308,9 @@ def read_script_error(text: str) -> ExceptionFact | None:
     if export := _NO_EXPORT.match(message):
         name, message = "ImportError", f"cannot import name '{export[2]}' from '{export[1]}'"
     elif module := _NO_SCRIPT.match(message):
-        name, message = "ModuleNotFoundError", f"No module named {module[1]}"
+        # An import statement names a missing file by its resolved path, from which the root was removed.
+        is_file = module["resolved"] and "find module" in message and not module[1].startswith("/")
+        name, message = "ModuleNotFoundError", f"No module named '{'./' if is_file else ''}{module[1]}'"
     error = _exception(name, message, [frame] if frame else [], syntax, frozenset())
     lacks = _NO_FUNCTION.search(message) if name == "TypeError" else None
     if lacks is None or frame is None or frame.side is not Side.TEST:
