@@ -89,6 +89,9 @@ MOST_ATTEMPTS = 6
 After that the command is run in a cold worker.
 """
 
+MOST_SERVERS = 16
+"""Number of groups whose servers are kept; each takes about 20 MB while it is idle."""
+
 _EARLY_HOOKS = re.compile(r"\bdef\s+pytest_(addoption|load_initial_conftests|cmdline_parse|cmdline_main)\b")
 _START_HOOKS = re.compile(
     r"\bdef\s+pytest_(configure|sessionstart|plugin_registered)\b|^pytest_plugins\b", re.MULTILINE
@@ -152,9 +155,10 @@ class WarmPool:
         """
         # Held while a server gets ready, so that no other thread starts a second one for the group.
         with self._lock:
-            group = self._groups.get(start.key)
-            if group is None:
-                group = self._groups[start.key] = self._new_group(start, level)
+            group = self._groups.pop(start.key, None) or self._new_group(start, level)
+            self._groups[start.key] = group  # last, as the most recently used one
+            for idle in list(self._groups.values())[:-MOST_SERVERS]:
+                idle.server = idle.next_server = None
             self._use_next_server(group)
             while True:
                 if group.server is None:

@@ -14,7 +14,7 @@ import pytest
 from pytest_planverify.observe.spec import CannotServe, Level, Start
 from pytest_planverify.session import fork_server
 from pytest_planverify.session.fork_server import ForkServer, ForkServerDied
-from pytest_planverify.session.workers import WarmPool
+from pytest_planverify.session.workers import MOST_SERVERS, WarmPool
 
 START = Start(root="/r", options=("-q",))
 
@@ -63,6 +63,19 @@ def test_commands_with_equal_start_options_share_a_server(tmp_path: Path):
     assert pool.server(Start(root="/r", options=("-q",), probe=("b.py",)), Level.STARTED) is first
     pool.server(Start(root="/r", options=("-v",)), Level.PARSED)
     assert [level for level, _ in base.requests] == [Level.STARTED, Level.PARSED]
+
+
+def test_servers_of_the_groups_used_least_recently_are_given_up(tmp_path: Path):
+    base = Base()
+    pool = pool_of(base, tmp_path)
+    starts = [Start(root="/r", options=(str(number),)) for number in range(MOST_SERVERS + 1)]
+    servers = [pool.server(start, Level.STARTED) for start in starts[:-1]]
+    assert pool.server(starts[0], Level.STARTED) is servers[0]
+
+    pool.server(starts[-1], Level.STARTED)
+
+    assert pool.server(starts[0], Level.STARTED) is servers[0]
+    assert pool.server(starts[1], Level.STARTED) is not servers[1]
 
 
 def test_learned_modules_are_imported_by_a_new_server_that_takes_over_when_ready(tmp_path: Path):
