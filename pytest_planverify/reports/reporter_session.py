@@ -53,6 +53,8 @@ _PROGRAM = (
 
 TIME_LIMIT_SECONDS = 600.0
 """Long enough for reporters that upload; one that hangs must not block the run for ever."""
+_LAST_LINES = 12
+"""Number of lines of output that are shown of a session that failed; a traceback ends with its error."""
 
 _RED = frozenset({"failed", "error", "timeout", "crashed", "flaky"})
 _BRACKETS = str.maketrans("[]", "()")
@@ -362,8 +364,8 @@ def report_criteria(
             return ReportingResult(exit_status=status, text=text, reason=json.loads(answer.read_bytes()))
     return ReportingResult(
         exit_status=status if status > 0 else int(pytest.ExitCode.INTERNAL_ERROR),
-        text=text,
-        reason=f"plugins that report the tests could not: their pytest {what}, and its output shows why",
+        text="\n".join(text.splitlines()[-_LAST_LINES:]),
+        reason=f"plugins that report the tests could not: their pytest {what}; see the end of its output",
     )
 
 

@@ -497,3 +497,14 @@ def test_a_command_outside_of_workers_writes_the_report_that_it_requests(tmp_pat
     assert json.loads((tmp_path / ".report.json").read_text())["summary"]["passed"] == 1
     (suite,) = ET.parse(tmp_path / "out/f.xml").getroot()
     assert (checks["xml"]["verdict"], suite.get("failures")) == ("flaky", "1")
+
+
+def test_only_the_end_of_an_internal_error_of_a_reporter_is_shown(example: Example):
+    hook = "def pytest_sessionstart(session): raise RuntimeError('no disk')\n"
+    (example.root / "broken_reporter.py").write_text(hook)
+
+    run = report(example, ["-p", "broken_reporter"], [], env={"PYTHONPATH": str(example.root)})
+
+    assert run.result.exit_status == 3, str(run)
+    assert "INTERNALERROR> RuntimeError: no disk" in run.text
+    assert len(run.text.splitlines()) <= 12
