@@ -358,10 +358,10 @@ def test_the_guidance_of_a_step_has_role_inputs_outputs_and_next_command(
     assert shown.attrib == {"workflow": place.workflow, **numbers, "name": place.name}
     assert [each.get("agent") for each in shown.findall("role") if each.text] == [place.agent]
     for tag, names in (("inputs", place.reads), ("outputs", place.mutates)):
-        assert [each.text for each in shown.find(tag) or ()] == list(names)
+        assert [each.text for each in shown.findall(f"{tag}/*")] == list(names)
     actions = [each.text for each in shown.findall("actions/action")]
     assert set(place.actions) <= set(actions)
-    following = shown.find("next") or ()
+    following = shown.findall("next/*")
     if place.pattern == "gate":
         assert [each.get("when") for each in following] == ["PASS", "FAIL"]
     elif place.name != "reconcile":

@@ -758,6 +758,7 @@ OUTCOMES = st.fixed_dictionaries(
 DOCUMENTS = st.lists(OUTCOMES, max_size=4, unique_by=lambda each: each["todo_id"])
 
 
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @settings(max_examples=30, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(named=st.booleans(), outcomes=DOCUMENTS, at=TEXT, retries=st.integers(0, 2))
 def test_unusual_outcomes_never_cause_a_traceback(
