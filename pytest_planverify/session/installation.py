@@ -50,7 +50,7 @@ def with_installation(evidence: Evidence, root: Path, granted: tuple[str, ...] =
         return evidence
     chain = tuple(_with_nearest(each, evidence, root) for each in evidence.exceptions)
     update: dict[str, object] = {"exceptions": chain, "unmet": unmet_requirements(root)}
-    if any(each.qualified == _NOT_FOUND for each in chain):
+    if any(each.qualified in (_NOT_FOUND, _NAME_NOT_FOUND) for each in chain):
         update["granted"] = granted
     return evidence.model_copy(update=update)
 

@@ -263,8 +263,13 @@ def own_module_missing(case: Case) -> Hit | str | None:
             suggestion=f"{missing}; {removed} was removed or renamed{since(case.evidence)}: {remedy}",
             location=None if similar else Location(path=removed),
         )
-    planned = _planned_file(case, module)
-    if absent is None or not (planned or case.is_first_party(module)):
+    planned, name = _planned_file(case, module), module.rpartition(".")[2]
+    if absent is None:
+        # What a package lacks may be no module; a todo that names its file shows that it is.
+        is_named = planned in case.evidence.granted
+        if not is_named or not f"/{planned}".endswith((f"/{name}.py", f"/{name}/__init__.py")):
+            return None
+    elif not (planned or case.is_first_party(module)):
         return None
     promised = f"; {case.evidence.contract_path} describes it" if case.evidence.contract_path else ""
     path = (
