@@ -184,11 +184,13 @@ class Assembler:
         granted = [glob for each in todos for glob in each.allowed_files or ()]
         granted += [file.path for each in todos for file in each.acceptance_criteria.expected_artifacts]
         changed = self._changes_as_evidence(root, todo)
-        if changed and run.rests_on is not None:
-            base = os.path.relpath(flat.loaded.root, root)
-            read = {os.path.normpath(os.path.join(base, name)) for name in run.rests_on.files}
-            changed = _with_sides_of_data(changed, read)
         if changed:
+            base, files = (
+                os.path.relpath(flat.loaded.root, root),
+                run.rests_on.files if run.rests_on else (),
+            )
+            read = {os.path.normpath(os.path.join(base, name)) for name in files}
+            changed = _with_sides_of_data(changed, read, run.evidence)
             changed = _with_sides_of_tests(changed, run.evidence)
         evidence: list[Evidence] = []
         for piece in run.evidence:
@@ -476,8 +478,10 @@ def changed_files(root: Path, changes: Changes) -> tuple[ChangedFile, ...] | Non
     return tuple(sorted(found, key=lambda each: (each.side is None, each.path))[:MOST_CHANGED])
 
 
-def _with_sides_of_data(facts: dict[str, Any], read: Collection[str]) -> dict[str, Any]:
-    """Return facts on changes with a side for each data file that the criterion read.
+def _with_sides_of_data(
+    facts: dict[str, Any], read: Collection[str], evidence: Sequence[Evidence] = ()
+) -> dict[str, Any]:
+    """Return facts on changes with a side for each data file that the criterion read, or its errors name.
 
     ``read`` are paths relative to the root. Such data belongs to the product, or to the tests below whose
     folder it lies; settings belong to neither.
@@ -489,8 +493,14 @@ def _with_sides_of_data(facts: dict[str, Any], read: Collection[str]) -> dict[st
     # What a build made an extension module of was read in its stead.
     sources = NATIVE_SOURCES if any(name.endswith(NATIVE_MODULES) for name in read) else ()
 
+    # What a program reads that a test starts is not observed, but its command may name the file.
+    errors = [error for piece in evidence for error in piece.exceptions]
+    said = [error.message for error in errors]
+    said += [frame.source or "" for error in errors for frame in error.frames]
+
     def sided(each: AnyChange) -> AnyChange:
-        is_read = each.path in read or each.path.endswith(sources)
+        is_named = "." in each.path and any(each.path in text for text in said)
+        is_read = is_named or each.path in read or each.path.endswith(sources)
         is_data = each.side is None and is_read and each.path not in CONFIGURATIONS
         side = Side.TEST if is_test_path(each.path) else Side.PRODUCT
         return each.model_copy(update={"side": side}) if is_data else each

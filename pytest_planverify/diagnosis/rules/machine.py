@@ -194,6 +194,8 @@ def program_fails_here(case: Case) -> str | None:
     # That nothing changed is known, or git says that it cannot work in this folder.
     if case.changed is None and not _GIT_FATAL.match(message):
         return None
+    if any("." in path and path in message for path in case.changed or ()):
+        return None
     return (
         f"{found['program']}, which {place(case.raised_at)} starts, fails here, and no code in the "
         f"traceback was changed: {error_text(case.error)} Check its output and its configuration on this "

@@ -70,6 +70,7 @@ ASYNC = error("Failed", "async def functions are not natively supported.", bases
 DENIED = error("PermissionError", "[Errno 13] no", TEST, PRODUCT, bases=OS, errno=13, path="/srv/x")
 KIND = error("TypeError", "'int' object is not iterable", TEST, PRODUCT)
 GIT = error("subprocess.CalledProcessError", "Command '['git', 'log']' returned non-zero exit status 128.", TEST, PRODUCT, stdlib("subprocess"))  # fmt: skip
+NODE = error("subprocess.CalledProcessError", "Command '['node', 'shop/web.js']' returned non-zero exit status 1.", TEST, PRODUCT, stdlib("subprocess"))  # fmt: skip
 
 ASCII = error("UnicodeEncodeError", "'ascii' codec can't encode", TEST, PRODUCT, bases="UnicodeError")
 NOTHING = error(
@@ -120,6 +121,7 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("denied to a new test", seen(DENIED, files=("shop/cart.py", "tests/test_cart.py")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses"),
     ("kind, only tests changed", seen(KIND, files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "product-misled-by-tests"),
     ("git, unchanged", seen(GIT, files=None), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "program-fails-here"),
+    ("program, started with a changed file", seen(NODE, files=("shop/web.js",)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("memory, another change", seen(error("MemoryError", "", TEST, PRODUCT), files=("shop/b.py",), confirmations=({"where": "alone", "passed": False},) * 2), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses"),
     ("memory of the change", seen(error("MemoryError", "", TEST, PRODUCT), files=("shop/cart.py",), confirmations=({"where": "alone", "passed": False},) * 2), C.TEST_REGRESSION, Owner.PRODUCT, "memory-asked-for"),
     ("module, only tests changed", seen(error("ModuleNotFoundError", "No module named 'shop.crat'", TEST, bases="ImportError", name="shop.crat"), files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "import-of-changed-tests"),
