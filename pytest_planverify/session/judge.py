@@ -146,9 +146,9 @@ def _judge_tests(command: JudgedCommand, record: WorkerRecord) -> Judgement:
         # As for a session that failed before it had collected: alone, the command fails, too.
         judgement.evidence = (session_evidence(command, record),)
         judgement.reason = judgement.evidence[0].headline
-    elif missing and record.exit_status == 0 and not found:
-        judgement.evidence = (_nothing_ran(command),)
-        judgement.reason = judgement.evidence[0].headline
+    elif missing and record.exit_status == 0 and (nothing := _nothing_ran(command)).selectors:
+        judgement.evidence = (nothing,)
+        judgement.reason = nothing.headline
     elif missing:
         judgement.verdict = Verdict.INCONCLUSIVE
         why = "the session ended before they ran"
@@ -374,7 +374,7 @@ def selection_evidence(command: JudgedCommand, missing: Iterable[Selector]) -> E
 
 
 def _nothing_ran(command: JudgedCommand) -> Evidence:
-    """Return the evidence of a session that ran no test but returned 0, with the options that cause it."""
+    """Return the evidence of a session that ran no test but returned 0, with options that cause it."""
     options = dict.fromkeys(each.name for each in split_options(command.args) if each.name in RUNS_NO_TEST)
     selectors = tuple(Selector(text=name, problem="runs_nothing") for name in options)
     cause = f" ({', '.join(options)})" if options else ""
