@@ -1,4 +1,4 @@
-"""Whether processes run, locks between them, which end with their holder, and flags for :func:`os.open`."""
+"""Running processes, locks between them that end with their holder, and flags for :func:`os.open`."""
 
 from __future__ import annotations
 
