@@ -37,6 +37,11 @@ MOST_TOLD = 50
 """Limit of changed files in evidence; if it is reached, a file that is not listed may have changed."""
 
 
+def names_file(text: str, path: str) -> bool:
+    """Return whether a text contains the whole path of a file, which has a suffix."""
+    return "." in path and re.search(rf"(?<![\w.-]){re.escape(path)}(?![\w-])", text) is not None
+
+
 def place(frame: Frame | None, unknown: str = "the code") -> str:
     """Return function and position of a frame: ``compute_rsi (indicators/rsi.py:31)``.
 

@@ -185,10 +185,8 @@ class Assembler:
         granted += [file.path for each in todos for file in each.acceptance_criteria.expected_artifacts]
         changed = self._changes_as_evidence(root, todo)
         if changed:
-            base, files = (
-                os.path.relpath(flat.loaded.root, root),
-                run.rests_on.files if run.rests_on else (),
-            )
+            base = os.path.relpath(flat.loaded.root, root)
+            files = run.rests_on.files if run.rests_on else ()
             read = {os.path.normpath(os.path.join(base, name)) for name in files}
             changed = _with_sides_of_data(changed, read, run.evidence)
             changed = _with_sides_of_tests(changed, run.evidence)
@@ -488,6 +486,7 @@ def _with_sides_of_data(
     """
     # Imported late: a passing run asks for no side.
     from pytest_planverify.baseline.work_tree import CONFIGURATIONS
+    from pytest_planverify.diagnosis.messages import names_file
     from pytest_planverify.session.installation import NATIVE_MODULES, NATIVE_SOURCES
 
     # What a build made an extension module of was read in its stead.
@@ -499,11 +498,12 @@ def _with_sides_of_data(
     said += [frame.source or "" for error in errors for frame in error.frames]
 
     def sided(each: AnyChange) -> AnyChange:
-        is_named = "." in each.path and any(each.path in text for text in said)
-        is_read = is_named or each.path in read or each.path.endswith(sources)
-        is_data = each.side is None and is_read and each.path not in CONFIGURATIONS
-        side = Side.TEST if is_test_path(each.path) else Side.PRODUCT
-        return each.model_copy(update={"side": side}) if is_data else each
+        if each.side is not None or each.path in CONFIGURATIONS:
+            return each
+        is_read = each.path in read or each.path.endswith(sources)
+        if not is_read and not any(names_file(text, each.path) for text in said):
+            return each
+        return each.model_copy(update={"side": Side.TEST if is_test_path(each.path) else Side.PRODUCT})
 
     changed: tuple[ChangedFile, ...] = facts["changed"]
     hunks: tuple[Hunk, ...] = facts["hunks"]

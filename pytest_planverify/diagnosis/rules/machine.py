@@ -26,7 +26,7 @@ from pytest_planverify.diagnosis.known import (
     SERVICE_OF_ERROR,
     names_in,
 )
-from pytest_planverify.diagnosis.messages import alike, error_text, place, quote, since
+from pytest_planverify.diagnosis.messages import alike, error_text, names_file, place, quote, since
 from pytest_planverify.diagnosis.rule import Hit
 from pytest_planverify.diagnosis.rules.imports import is_native_library
 
@@ -194,7 +194,7 @@ def program_fails_here(case: Case) -> str | None:
     # That nothing changed is known, or git says that it cannot work in this folder.
     if case.changed is None and not _GIT_FATAL.match(message):
         return None
-    if any("." in path and path in message for path in case.changed or ()):
+    if any(names_file(message, path) for path in case.changed or ()):
         return None
     return (
         f"{found['program']}, which {place(case.raised_at)} starts, fails here, and no code in the "

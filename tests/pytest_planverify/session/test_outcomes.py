@@ -269,7 +269,7 @@ def test_changed_native_source_counts_if_the_criterion_loaded_a_module_built_of_
 
 @pytest.mark.parametrize("by_message", [True, False], ids=["message", "source"])
 def test_changed_file_that_the_error_names_counts_although_the_worker_did_not_read_it(by_message: bool):
-    changed = (ChangedFile(path="lib/web.js"), ChangedFile(path="lib/other.js"))
+    changed = tuple(ChangedFile(path=path) for path in ("lib/web.js", "lib/other.js", "eb.js"))
     said = "['node', 'lib/web.js']"
     source = None if by_message else said
     frame = Frame(path="test_a.py", line=3, function="test_a", side=Side.TEST, source=source)
@@ -280,7 +280,7 @@ def test_changed_file_that_the_error_names_counts_although_the_worker_did_not_re
 
     facts = _with_sides_of_data({"changed": changed, "hunks": ()}, (), [evidence])
 
-    assert [each.side for each in facts["changed"]] == [Side.PRODUCT, None]
+    assert [each.side for each in facts["changed"]] == [Side.PRODUCT, None, None]
 
 
 def test_changed_file_whose_test_the_worker_collected_is_of_the_tests_whatever_its_name():
