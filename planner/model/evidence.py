@@ -203,6 +203,8 @@ class ExecutedFunction(ReadValue):
     """Number of passing tests that executed that line."""
     depth: int = 0
     """Number of product functions on the call path to it; 0 if the tests call it."""
+    is_origin_of_none: bool = False
+    """It returned the ``None`` that the exception is about."""
 
 
 class Confirmation(ReadValue):

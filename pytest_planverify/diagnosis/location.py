@@ -57,7 +57,7 @@ class Suspect:
     """Suspiciousness by these counts."""
     distance: int | None = None
     """Number of product functions between it and the raise; ``None`` if it is in no traceback. For a tool's
-    finding, the finding's position.
+    finding, the finding's position. Nearest is what returned the ``None`` that the error is about.
     """
     is_named: bool = False
     """The failing line of the test names or calls it."""
@@ -115,11 +115,13 @@ def suspects_of(evidence: Evidence, fault: Frame | None = None, holder: str | No
             suspect = get(each.path, name, line)
             if value > suspect.spectrum:
                 suspect.executed, suspect.spectrum = each, value
+            if each.is_origin_of_none:
+                suspect.distance = 0
         # Enclosing functions such as decorators ran at import, so no test is recorded as executing them.
         for outer in _outer_functions(each.function):
             suspect = get(each.path, outer, each.line)
             suspect.spectrum = max(suspect.spectrum, _OF_INNER * value)
-    distance = 0
+    distance = int(any(each.is_origin_of_none for each in evidence.executed))
     for frame in _product_frames(evidence, fault):
         suspect = get(frame.path, plain_name(frame.function), frame.line)
         if suspect.distance is None:

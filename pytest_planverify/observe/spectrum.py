@@ -5,14 +5,19 @@ Only confirmations are recorded, and only tests that the parent selects. Python 
 a function after enough calls. It takes the place of that of ``coverage`` for the phase. Nothing is recorded
 if another tracer is active: recording must never change a test's result.
 
+Recorded, too, is which functions returned ``None`` to code that uses it, as an error about ``None`` shows
+only where it is used.
+
 Set-up and call of a test are recorded, not its teardown. What runs after the failure, to render the
 compared values, is left out, as it executes ``__repr__`` and ``__eq__`` of the product.
 """
 
 from __future__ import annotations
 
+import dis
 import re
 import sys
+from collections import Counter
 from contextlib import suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -36,6 +41,12 @@ _LONGEST_STACK = 200
 _MOST_LINES = 400
 """Limit of executed lines per function that the trace function follows in one test, for all its calls."""
 
+_MOST_RETURNS = 10_000
+"""Limit of returns per function that are inspected in one phase where each costs a call."""
+_MOST_NONES = 50
+"""Limit of kept returns of ``None``, the last ones, per phase."""
+_POP, _RETURN = dis.opmap["POP_TOP"], dis.opmap["RETURN_VALUE"]
+
 _TRACING = re.compile(rb"\b(?:get|set)(?:trace|profile)\b|\bsys\.monitoring\b")
 """Names by which code uses tracing, searched in its source."""
 _LARGEST = 1 << 20
@@ -55,6 +66,8 @@ class Ran(NamedTuple):
     depth: int
     """Number of product functions on the stack at its first call."""
     lines: set[int]
+    nones: dict[CodeType, int]
+    """Functions that used a ``None`` which it returned, with the place of the last one in their order."""
 
 
 class SpectrumRecorder:
@@ -142,11 +155,11 @@ class SpectrumRecorder:
         """Write the functions that the test executed, each with its lines as a hexadecimal bit set.
 
         The lowest bit is the function's first line. ``functions`` describes, by number, those that no
-        earlier record has; ``ran`` are the executed ones.
+        earlier record has; ``ran`` are the executed ones, each with the functions that used its ``None``.
         """
         functions: dict[int, tuple[str, int, str]] = {}
-        found: list[tuple[int, int, str]] = []
-        for code, depth, lines in self._ran:
+        found: list[tuple[int, int, str, list[tuple[int, str, str]]]] = []
+        for code, depth, lines, nones in self._ran:
             number = self._numbers.get(code)
             if number is None:
                 number = self._numbers[code] = len(self._numbers)
@@ -155,7 +168,9 @@ class SpectrumRecorder:
             # Generated code may have any line numbers.
             places = {line - code.co_firstlineno for line in lines}
             bits = sum(1 << place for place in places if 0 <= place < _LARGEST)
-            found.append((number, depth, f"{bits:x}"))
+            relative = self._recorder.project.relative
+            users = [(at, relative(user.co_filename), user.co_qualname) for user, at in nones.items()]
+            found.append((number, depth, f"{bits:x}", users))
         self._recorder.write("executed", nodeid=nodeid, functions=functions, ran=found)
 
 
@@ -177,6 +192,9 @@ class _Probe:
         self._is_product = is_product
         self._found: dict[int, Ran] = {}
         self._has_failed = False
+        self._nones = 0
+        self._uses: dict[tuple[CodeType, int], bool] = {}
+        """By place of a call, whether its result is used."""
 
     def _begin(self, code: CodeType, frame: FrameType) -> Ran | None:
         """Note the first call of a function; return its entry if it belongs to the product and the test."""
@@ -186,8 +204,27 @@ class _Probe:
         if self._has_failed or not self._is_product(code.co_filename):
             return None
         if id(code) not in self._found:
-            self._found[id(code)] = Ran(code, _depth(frame, self._is_product), set())
+            self._found[id(code)] = Ran(code, _depth(frame, self._is_product), set(), {})
         return self._found[id(code)]
+
+    def _returned_none(self, frame: FrameType) -> None:
+        """Note that a function of the product returned ``None`` to a function that uses the value."""
+        user, ran = frame.f_back, self._found.get(id(frame.f_code))
+        if user is None or ran is None or self._has_failed:
+            return
+        place = user.f_code, user.f_lasti
+        if place not in self._uses:
+            self._uses[place] = _is_used(*place)
+        if self._uses[place]:
+            self._nones += 1
+            ran.nones[user.f_code] = self._nones
+
+    def _last_nones(self) -> list[Ran]:
+        """Return what was executed, with the last returns of ``None`` only."""
+        for ran in self._found.values():
+            for user in [each for each, at in ran.nones.items() if at <= self._nones - _MOST_NONES]:
+                del ran.nones[user]
+        return list(self._found.values())
 
 
 class _Monitor(_Probe):
@@ -197,6 +234,7 @@ class _Monitor(_Probe):
         super().__init__(is_product)
         self._monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
         self._tool = 0
+        self._returns: Counter[CodeType] = Counter()
 
     def start(self) -> bool:
         monitoring = self._monitoring
@@ -208,8 +246,9 @@ class _Monitor(_Probe):
         monitoring.use_tool_id(self._tool, _TOOL)
         monitoring.register_callback(self._tool, events.PY_START, self._on_start)
         monitoring.register_callback(self._tool, events.LINE, self._on_line)
+        monitoring.register_callback(self._tool, events.PY_RETURN, self._on_return)
         monitoring.restart_events()  # enables again what earlier tests have disabled by DISABLE
-        monitoring.set_events(self._tool, events.PY_START | events.LINE)
+        monitoring.set_events(self._tool, events.PY_START | events.LINE | events.PY_RETURN)
         return True
 
     def stop(self) -> list[Ran]:
@@ -218,10 +257,10 @@ class _Monitor(_Probe):
             return []  # the test has freed our tool id, so lines may be missing
         monitoring.set_events(self._tool, events.NO_EVENTS)
         # Callbacks outlive their tool id; the next user of the id would receive them.
-        for event in (events.PY_START, events.LINE):
+        for event in (events.PY_START, events.LINE, events.PY_RETURN):
             monitoring.register_callback(self._tool, event, None)
         monitoring.free_tool_id(self._tool)
-        return list(self._found.values())
+        return self._last_nones()
 
     def _on_start(self, code: CodeType, _offset: int) -> object:
         self._begin(code, sys._getframe(1))
@@ -233,6 +272,14 @@ class _Monitor(_Probe):
         if ran is not None and not self._has_failed:
             ran.lines.add(line)
         return self._monitoring.DISABLE
+
+    def _on_return(self, code: CodeType, _offset: int, value: object) -> object:
+        self._returns[code] += 1
+        if id(code) not in self._found or self._returns[code] > _MOST_RETURNS:
+            return self._monitoring.DISABLE
+        if value is None:
+            self._returned_none(sys._getframe(1))
+        return None
 
 
 class _Tracer(_Probe):
@@ -259,7 +306,7 @@ class _Tracer(_Probe):
         if sys.gettrace() is not self._hook:
             return []  # the test has installed its own tracer, so lines may be missing
         sys.settrace(self._before)
-        return list(self._found.values())
+        return self._last_nones()
 
     def _trace(self, frame: FrameType, _event: str, _arg: object) -> Any:
         """Handle a call: return the line tracer of a product function, while it has lines left."""
@@ -270,13 +317,22 @@ class _Tracer(_Probe):
             left = self._left[key] = 0 if ran is None else _MOST_LINES
         return self._trace_line if left > 0 and not self._has_failed else None
 
-    def _trace_line(self, frame: FrameType, event: str, _arg: object) -> Any:
-        if event == "line":
+    def _trace_line(self, frame: FrameType, event: str, value: object) -> Any:
+        # An exception that leaves the function gives this event, too, but at another instruction.
+        if event == "return" and value is None and frame.f_code.co_code[frame.f_lasti] == _RETURN:
+            self._returned_none(frame)
+        elif event == "line":
             key = id(frame.f_code)
             self._found[key].lines.add(frame.f_lineno)
             self._left[key] -= 1
             frame.f_trace_lines = self._left[key] > 0
         return self._trace_line
+
+
+def _is_used(code: CodeType, place: int) -> bool:
+    """Return whether code uses the result of the call at a place of its bytecode."""
+    following = (opcode for opcode in code.co_code[place + 2 :: 2] if opcode)  # 0 is for caches
+    return next(following, _POP) != _POP
 
 
 def _depth(frame: FrameType, is_product: Callable[[str], bool]) -> int:

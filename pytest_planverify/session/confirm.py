@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from planner.model.evidence import Evidence
     from planner.model.outcome import TestResult
     from pytest_planverify.checks.result import Judgement
-    from pytest_planverify.session.records import FunctionKey
+    from pytest_planverify.session.records import Execution, FunctionKey
 
-Executed: TypeAlias = "Mapping[str, Mapping[FunctionKey, tuple[int, int]]]"
-"""By test, its executed functions with depth and lines (as bits)."""
+Ran: TypeAlias = "Mapping[FunctionKey, Execution]"
+Executed: TypeAlias = "Mapping[str, Ran]"
+"""By test, its executed functions."""
 
 MOST_FURTHER_SECONDS = 10.0
 """Total time of further runs as long as only some of the failed tests depend on chance.
@@ -175,12 +176,14 @@ def with_executed(judgement: Judgement, executed: Executed | None) -> Judgement:
         ran = executed.get(piece.nodeid or "")
         if ran is None:
             return piece
-        functions = [_function(key, *seen, *counts) for key, seen in ran.items()]
+        origin = _origin_of_none(piece, ran, green)
+        functions = [_function(key, seen, *counts, is_origin=key == origin) for key, seen in ran.items()]
         functions.sort(
             key=lambda each: (
+                each.is_origin_of_none,
                 _share(each.red, each.green)
                 if each.suspect_line is None
-                else _share(each.line_red, each.line_green)
+                else _share(each.line_red, each.line_green),
             ),
             reverse=True,
         )
@@ -198,21 +201,38 @@ def with_executed(judgement: Judgement, executed: Executed | None) -> Judgement:
 class _Counts:
     """Number of tests that executed each function and each line."""
 
-    def __init__(self, tests: Iterable[Mapping[FunctionKey, tuple[int, int]]]) -> None:
+    def __init__(self, tests: Iterable[Ran]) -> None:
         self.functions: Counter[FunctionKey] = Counter()
         self.lines: Counter[tuple[FunctionKey, int]] = Counter()
         for ran in tests:
             self.functions.update(ran.keys())
-            self.lines.update((key, bit) for key, (_, lines) in ran.items() for bit in _bits(lines))
+            self.lines.update((key, bit) for key, seen in ran.items() for bit in _bits(seen.lines))
 
 
-def _function(key: FunctionKey, depth: int, lines: int, red: _Counts, green: _Counts) -> ExecutedFunction:
-    """Return a function's counts, with those of its most suspicious line.
+def _origin_of_none(piece: Evidence, ran: Ran, green: Iterable[Ran]) -> FunctionKey | None:
+    """Return the function that returned the ``None`` which an exception is about, if there is one.
 
-    ``lines`` has a bit for each executed line, counted from the function's first line.
+    The last that returned one to a function of the traceback, unless it did so in a passing test, too.
     """
+    if not piece.exceptions or "NoneType" not in piece.exceptions[0].message:
+        return None
+    frames = {(frame.path, frame.function) for frame in piece.exceptions[0].frames}
+    usual = {(key, user) for each in green for key, seen in each.items() for user in seen.nones}
+    found = [
+        (at, key)
+        for key, seen in ran.items()
+        for user, at in seen.nones.items()
+        if user in frames and (key, user) not in usual
+    ]
+    return max(found)[1] if found else None
+
+
+def _function(
+    key: FunctionKey, seen: Execution, red: _Counts, green: _Counts, *, is_origin: bool
+) -> ExecutedFunction:
+    """Return a function's counts, with those of its most suspicious line."""
     path, line, name = key
-    shares = {bit: _share(red.lines[key, bit], green.lines[key, bit]) for bit in _bits(lines)}
+    shares = {bit: _share(red.lines[key, bit], green.lines[key, bit]) for bit in _bits(seen.lines)}
     best = max(shares, key=lambda bit: shares[bit], default=None)
     return ExecutedFunction(
         path=path,
@@ -223,7 +243,8 @@ def _function(key: FunctionKey, depth: int, lines: int, red: _Counts, green: _Co
         suspect_line=None if best is None else line + best,
         line_red=0 if best is None else red.lines[key, best],
         line_green=0 if best is None else green.lines[key, best],
-        depth=depth,
+        depth=seen.depth,
+        is_origin_of_none=is_origin,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +17,18 @@ RawEvidence = dict[str, Any]
 
 FunctionKey = tuple[str, int, str]
 """Path, first line and qualified name of a function."""
+
+
+class Execution(NamedTuple):
+    """How a test executed a function."""
+
+    depth: int
+    """Least number of product functions on the path to it."""
+    lines: int
+    """A bit for each executed line, counted from the function's first line."""
+    nones: dict[tuple[str, str], int]
+    """Functions, by path and name, that used a ``None`` which it returned, with the last one's order."""
+
 
 PROVING = ("passed", "xpassed")
 """Outcomes of tests that ran and passed."""
@@ -131,8 +143,8 @@ class WorkerRecord:
         """Installed modules imported by the end of collection."""
         self.files_read: Record | None = None
         """Project files that it read, as reported at its end."""
-        self.executed: dict[str, dict[FunctionKey, tuple[int, int]]] = {}
-        """By test, its executed functions with depth and lines (as bits)."""
+        self.executed: dict[str, dict[FunctionKey, Execution]] = {}
+        """By test, its executed functions."""
         self._functions: dict[tuple[str, str], FunctionKey] = {}
         self.launched_at = 0.0
         """Time of the request, epoch seconds; it cannot have read files before."""
@@ -244,10 +256,13 @@ class WorkerRecord:
                 for number, (path, line, name) in record["functions"].items():
                     self._functions[worker, str(number)] = str(path), int(line), str(name)
                 ran = self.executed.setdefault(str(record["nodeid"]), {})
-                for number, depth, lines in record["ran"]:
+                for number, depth, lines, users in record["ran"]:
                     key = self._functions[worker, str(number)]
-                    known = ran.get(key, (int(depth), 0))
-                    ran[key] = min(int(depth), known[0]), int(lines, 16) | known[1]
+                    known = ran.get(key, Execution(int(depth), 0, {}))
+                    nones = {(str(path), str(name)): int(at) for at, path, name in users}
+                    ran[key] = Execution(
+                        min(int(depth), known.depth), int(lines, 16) | known.lines, known.nones | nones
+                    )
             case "module_handed_out":
                 self.used_extensions = True
             case "restart":

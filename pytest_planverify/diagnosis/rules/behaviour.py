@@ -152,7 +152,12 @@ def wrong_kind_inside_product(case: Case) -> Hit | None:
         what = "makes a call that does not fit"
     if raises_by_hand(case.raised_at):
         weight, what = 0.7, "rejects the type of a value"
-    return Hit(suggestion=f"{_at(case)} {what}: {error_text(case.error)}.", weight=weight)
+    sentence = f"{_at(case)} {what}: {error_text(case.error)}."
+    if (
+        origin := next((each for each in case.evidence.executed if each.is_origin_of_none), None)
+    ) is not None:
+        sentence += f" The None comes from {origin.function} ({origin.path}:{origin.line})."
+    return Hit(suggestion=sentence, weight=weight)
 
 
 def undefined_name_in_test(case: Case) -> str | None:

@@ -68,6 +68,14 @@ def test_qualified_name_is_shown_as_in_the_source(name: str, plain: str | None):
     assert plain_name(name) == plain
 
 
+def test_function_that_returned_the_none_of_the_error_ranks_above_the_one_that_uses_it() -> None:
+    raised = error("TypeError", "'NoneType' object is not iterable", TEST, of_shop("bill"))
+    origin = ran("items").model_copy(update={"is_origin_of_none": True})
+    found = diagnose(failed(raised, executed=(ran("bill"), origin), red_tests=1, green_tests=10))
+    assert found.location == Location(path="shop.py", line=3, function="items")
+    assert found.suggestion.endswith("not iterable. The None comes from items (shop.py:3).")
+
+
 def test_code_that_asks_for_an_attribute_ranks_above_the_getattr_that_lacks_it() -> None:
     raised = error("AttributeError", "no totl", TEST, of_shop("bill"), of_shop("Cart.__getattr__"))
     functions = (ran("bill"), ran("Cart.__getattr__"))

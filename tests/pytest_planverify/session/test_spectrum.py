@@ -13,12 +13,13 @@ import pytest
 from baseline_samples import commit_all
 from example_project import Example, Verified, todo
 
-from planner.model.evidence import Evidence
+from planner.model.evidence import Evidence, ExceptionFact, Frame
 from planner.model.outcome import TestResult
-from planner.model.verdicts import EvidenceKind, TestOutcome, Verdict
+from planner.model.verdicts import EvidenceKind, Side, TestOutcome, Verdict
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.observe import spectrum as module
 from pytest_planverify.session.confirm import MOST_GREEN, choose_recorded_tests, with_executed
+from pytest_planverify.session.records import Execution
 
 PRODUCT = """\
 def total(items):
@@ -83,11 +84,62 @@ def test_line_numbers_of_generated_code_cost_no_memory(total: Callable[[list[int
         write=lambda _name, **facts: written.append(facts["ran"]),
     ))  # fmt: skip
     spectrum = module.SpectrumRecorder(recorder)
-    spectrum._ran = [module.Ran(total.__code__, 0, {2, 10**7})]
+    spectrum._ran = [module.Ran(total.__code__, 0, {2, 10**7}, {})]
 
     spectrum._write("test_shop.py::test_total")
 
-    assert written == [[(0, 0, "2")]]
+    assert written == [[(0, 0, "2", [])]]
+
+
+NONES = """\
+def find(word, ready=None):
+    if not word:
+        raise KeyError(word)
+    return ready
+
+
+def usual():
+    for number in range(3):
+        find("a", number or None)
+    return find("b") or (find("c"), find("d", 1))
+
+
+def odd():
+    try:
+        return [*map(find, "")], find("")
+    except KeyError:
+        usual()
+"""
+
+
+def test_returned_none_is_recorded_if_the_caller_uses_it(untraced: None):
+    names: dict[str, Any] = {}
+    exec(compile(NONES, "/project/shop.py", "exec"), names)
+    probe = module.probe_of(only_shop)
+
+    probe.start()
+    names["odd"]()
+    names["usual"]()
+    ran = {each.code.co_name: each.nones for each in probe.stop()}
+
+    # Twice two: the results of the loop, and of usual() in odd(), are dropped; an exception returns none.
+    users = {user.co_name: at for user, at in ran["find"].items()}
+    assert users == {"usual": 4}
+    assert ran["usual"] == {}
+
+
+def test_only_the_last_returns_of_none_are_kept(untraced: None):
+    names: dict[str, Any] = {}
+    many = "".join(f"def f{n}(): return first()\n" for n in range(60))
+    exec(compile(f"def first(): pass\n{many}", "/project/shop.py", "exec"), names)
+    probe = module.probe_of(only_shop)
+
+    probe.start()
+    for number in range(60):
+        names[f"f{number}"]()
+    first, *_ = probe.stop()
+
+    assert len(first.nones) <= 50 < 60
 
 
 def test_probe_does_not_start_beside_another_profiler(untraced: None):
@@ -178,9 +230,9 @@ def test_evidence_counts_red_and_green_tests_by_function_with_the_worst_line():
         verdict=Verdict.FAILED, tests=(RED, result("one"), result("two")), evidence=(evidence,)
     )
     executed = {
-        RED.nodeid: {total: (0, 0b110), rate: (1, 0)},
-        "tests/test_a.py::one": {total: (0, 0b010)},
-        "tests/test_a.py::two": {rate: (1, 0)},
+        RED.nodeid: {total: Execution(0, 0b110, {}), rate: Execution(1, 0, {})},
+        "tests/test_a.py::one": {total: Execution(0, 0b010, {})},
+        "tests/test_a.py::two": {rate: Execution(1, 0, {})},
     }
 
     (piece,) = with_executed(judgement, executed).evidence
@@ -189,6 +241,33 @@ def test_evidence_counts_red_and_green_tests_by_function_with_the_worst_line():
     first, second = piece.executed
     assert (first.function, first.green, first.suspect_line, first.line_green) == ("total", 1, 12, 0)
     assert (second.function, second.green, second.suspect_line, second.depth) == ("rate", 1, None, 1)
+
+
+def test_origin_of_none_is_the_last_function_that_returned_one_to_the_traceback_unless_usual():
+    find, parse, note = (
+        ("shop.py", line, name) for line, name in ((10, "find"), (20, "parse"), (30, "note"))
+    )
+    user, other = ("shop.py", "clean"), ("shop.py", "other")
+    frames = (Frame(path="shop.py", line=3, function="clean", side=Side.PRODUCT),)
+    raised = ExceptionFact(
+        type="TypeError", qualified="builtins.TypeError", message="not NoneType", frames=frames
+    )
+    evidence = Evidence(kind=EvidenceKind.TEST, nodeid=RED.nodeid, exceptions=(raised,))
+    red = {
+        find: Execution(0, 0, {user: 1, other: 9}),
+        parse: Execution(0, 0, {user: 2}),
+        note: Execution(0, 0, {user: 3}),
+    }
+    green = {note: Execution(0, 0, {user: 1})}
+
+    def origins(piece: Evidence) -> list[str]:
+        judgement = Judgement(verdict=Verdict.FAILED, tests=(RED, result("a")), evidence=(piece,))
+        (seen,) = with_executed(judgement, {RED.nodeid: red, result("a").nodeid: green}).evidence
+        return [each.function for each in seen.executed if each.is_origin_of_none]
+
+    assert origins(evidence) == ["parse"]
+    unrelated = raised.model_copy(update={"message": "'int' object is not callable"})
+    assert origins(evidence.model_copy(update={"exceptions": (unrelated,)})) == []
 
 
 # -- a whole run ---------------------------------------------------------------------------------------
