@@ -180,7 +180,7 @@ def verdict_of(outcome: Outcome) -> tuple[Verdict, Failure | None]:
     if state is TodoState.TEST_FAILED:
         is_flaky = failure is not None and failure.category is Category.FLAKY_TEST
         return (Verdict.FLAKY if is_flaky else Verdict.FAILED), failure
-    verdicts = {check.counts_as for check in outcome.checks}
+    verdicts = {Verdict.NEEDS_HUMAN if each.is_unanswered else each.counts_as for each in outcome.checks}
     if Verdict.NEEDS_HUMAN in verdicts and not verdicts & UNDECIDED:
         return Verdict.NEEDS_HUMAN, None
     return Verdict.INCONCLUSIVE, None

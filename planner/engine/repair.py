@@ -207,7 +207,7 @@ def _adds_nothing(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool
     question = tx.questions.get(record.question or "")
     kind = None if question is None else question.kind
     # A person may have been asked already, for the answer or to repair the environment.
-    is_asked = kind is QuestionKind.ANSWER and Verdict.NEEDS_HUMAN in verdicts
+    is_asked = kind is QuestionKind.ANSWER and any(check.is_unanswered for check in outcome.checks)
     is_asked |= kind is QuestionKind.MEND_ENVIRONMENT
     return is_asked or record.life is TodoLife.TEST_FAILED or verdicts == {Verdict.NOT_RUN}
 
@@ -366,8 +366,9 @@ def _move_preexisting(tx: Transaction, record: TodoRecord, failures: tuple[Failu
 def _apply_undecided(tx: Transaction, record: TodoRecord, outcome: Outcome) -> None:
     """Apply an undecided outcome: verify again, or ask a person if that cannot help."""
     unowned = next((failure for failure in failures_of(outcome) if is_unowned(failure)), None)
-    manual = [check for check in outcome.checks if check.counts_as is Verdict.NEEDS_HUMAN]
-    if unowned is None and manual and all(check.counts_as not in UNDECIDED for check in outcome.checks):
+    manual = [check for check in outcome.checks if check.is_unanswered]
+    others = {check.counts_as for check in outcome.checks if not check.is_unanswered}
+    if unowned is None and manual and not others & UNDECIDED:
         text = "; ".join(check.title or check.id for check in manual)
         because = "only the answer of a person is missing"
         tx.rest(record)

@@ -103,6 +103,12 @@ class Check(ReadValue):
         """The verdict that decides the state of the todo: quarantined flakiness counts as passed."""
         return Verdict.PASSED if self.quarantined and self.verdict is Verdict.FLAKY else self.verdict
 
+    @property
+    def is_unanswered(self) -> bool:
+        """Return whether a person must answer: nobody has yet, or only an earlier wording of the question."""
+        is_reworded = self.kind is CheckKind.MANUAL and self.verdict is Verdict.STALE
+        return is_reworded or self.verdict is Verdict.NEEDS_HUMAN
+
 
 class Location(ReadValue):
     path: str

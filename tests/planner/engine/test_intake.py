@@ -16,7 +16,7 @@ from planner.model.events import PlanSubmitted, RunPolicy, RunResumed
 from planner.model.outcome import Cause, CauseTodo, Outcome
 from planner.model.plan import Plan, Policy, Todo
 from planner.model.taxonomy import Category
-from planner.model.verdicts import Since, TodoState, Verdict
+from planner.model.verdicts import CheckKind, Since, TodoState, Verdict
 from planner.testing import create_sample_todo, simulate_failure, simulate_success
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from planner.model.events import Event
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+MANUAL = {"id": "manual[0]", "kind": CheckKind.MANUAL}
 
 
 class People:
@@ -201,8 +202,9 @@ def test_a_pre_existing_failure_becomes_a_separate_todo():
     assert actions_for(name) == [("implement", f"{name}_branch_01")], "it is not set apart from itself"
 
 
-def test_a_manual_criterion_is_asked_and_its_answer_counts_in_the_next_run():
-    open_ = green().checks[0].model_copy(update={"verdict": Verdict.NEEDS_HUMAN, "id": "manual[0]"})
+@pytest.mark.parametrize("verdict", [Verdict.NEEDS_HUMAN, Verdict.STALE])
+def test_a_manual_criterion_is_asked_and_its_answer_counts_in_the_next_run(verdict: Verdict):
+    open_ = green().checks[0].model_copy(update={"verdict": verdict, **MANUAL})
     asking = {"state": TodoState.TESTING, "success": False, "checks": (*green().checks, open_)}
     people = People(todo("t1"), todo("t2")).run(green().model_copy(update=asking))
     assert ("ask_human", "t1") in people.asked
