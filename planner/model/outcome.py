@@ -105,7 +105,7 @@ class Check(ReadValue):
 
     @property
     def is_unanswered(self) -> bool:
-        """Return whether a person must answer: nobody has yet, or only an earlier wording of the question."""
+        """Return whether a person must answer: nobody has, or only an earlier wording of the question."""
         is_reworded = self.kind is CheckKind.MANUAL and self.verdict is Verdict.STALE
         return is_reworded or self.verdict is Verdict.NEEDS_HUMAN
 
