@@ -254,15 +254,19 @@ class Workflow:
         return StateName(self.state.todos[todo_id].life.value)
 
     def has_branch(self, todo_id: str) -> bool:
-        """Return whether a todo has or had a branch."""
+        """Return whether a todo has or had a branch. Raises ``KeyError`` for an unknown todo."""
         return bool(self.get_branches(todo_id))
 
     def get_branches(self, owner_id: str | None = None) -> tuple[Todo, ...]:
-        """Return the branches of a todo, oldest first; for the id of the plan or ``None``, all branches."""
+        """Return the branches of a todo, oldest first; for the id of the plan or ``None``, all branches.
+
+        Raises ``KeyError`` for an unknown todo.
+        """
+        owner = None if owner_id in (None, self.state.plan_id) else self.state.records[owner_id].id
         return tuple(
             each.todo
             for each in sorted(self.state.records.values(), key=lambda each: each.rank)
-            if each.parent_id is not None and owner_id in (None, self.state.plan_id, each.parent_id)
+            if each.parent_id is not None and owner in (None, each.parent_id)
         )
 
     def wait_for_completion(self, workflow_id: str | None = None, timeout: float = 300.0) -> Result:

@@ -400,6 +400,8 @@ def plan_of_iteration(
         "intent": "\n".join(
             [
                 *(f"{shown_action(each)}: {each.description}" for each in iteration.actions),
+                # A request in the inbox is more than its title.
+                *(f"Evidence: {one_line(each, limit=MOST_TEXT)}" for each in iteration.gap.evidence[:3]),
                 "Required, but not checked by a command:",
                 *(f"- {each}" for each in iteration.acceptance_criteria if each not in TOOL_CRITERIA),
             ]

@@ -81,6 +81,8 @@ def test_without_auto_fix_a_branch_waits_for_approval():
 def test_an_unknown_todo_or_error_type_is_refused():
     with pytest.raises(KeyError):
         create_test_workflow().inject_failure("t9")
+    with pytest.raises(KeyError):
+        create_test_workflow().has_branch("t9")
     with pytest.raises(ValueError, match=r"'wrong' is neither a failure category .* implementation_bug"):
         category_of("wrong")
 

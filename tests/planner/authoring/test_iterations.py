@@ -301,6 +301,13 @@ def test_an_overlong_description_in_a_gap_report_is_refused(tmp_path: Path) -> N
         read_gap_report(tmp_path / "gaps.json")
 
 
+def test_the_instructions_name_the_evidence_of_the_gap() -> None:
+    gap = Gap(category="inbox", description="Round prices", evidence=("inbox/prices.md",))
+    (todo,) = plan_of_iteration(planned(gap), tools=[], files=()).items
+
+    assert "Evidence: inbox/prices.md" in (todo.intent or "")
+
+
 @pytest.mark.parametrize("tools", [[], ["ruff check"], ["ruff check", "pyright"]])
 def test_the_instructions_list_criteria_that_no_command_checks(tools: list[str]) -> None:
     (todo,) = plan_of_iteration(planned(roadmap("Create `shop/prices.py`")), tools=tools, files=()).items
