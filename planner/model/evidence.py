@@ -180,6 +180,8 @@ class Hunk(ReadValue):
     """Product or test; ``None`` if neither."""
     text: str = ""
     """The lines of a unified diff, without its header; at most 40 lines."""
+    is_unread: bool = False
+    """The failing criterion is known not to have read the file."""
 
 
 class ExecutedFunction(ReadValue):

@@ -239,6 +239,8 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
     is_part = suspect.spectrum or suspect.distance is not None or suspect.is_missing
     # No function that was not executed makes the import of a module fail.
     is_import = any(each.type == "ModuleNotFoundError" for each in evidence.exceptions)
+    if suspect.hunk.is_unread and not (is_part or is_import):
+        return UNRELATED
     if is_part or not (evidence.executed or is_import or suspect.is_apart):
         return min(0.5 + 0.5 * value, 1.0)
     # Class and module bodies run at import, so their execution is not recorded: a changed body counts if

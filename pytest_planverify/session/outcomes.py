@@ -185,10 +185,11 @@ class Assembler:
         granted += [file.path for each in todos for file in each.acceptance_criteria.expected_artifacts]
         changed = self._changes_as_evidence(root, todo)
         if changed:
-            base = os.path.relpath(flat.loaded.root, root)
-            files = run.rests_on.files if run.rests_on else ()
-            read = {os.path.normpath(os.path.join(base, name)) for name in files}
-            changed = _with_sides_of_data(changed, read, run.evidence)
+            read = None
+            if run.rests_on is not None:
+                base = os.path.relpath(flat.loaded.root, root)
+                read = {os.path.normpath(os.path.join(base, name)) for name in run.rests_on.files}
+            changed = _with_reads(changed, read, run.evidence)
             changed = _with_sides_of_tests(changed, run.evidence)
         evidence: list[Evidence] = []
         for piece in run.evidence:
@@ -476,10 +477,10 @@ def changed_files(root: Path, changes: Changes) -> tuple[ChangedFile, ...] | Non
     return tuple(sorted(found, key=lambda each: (each.side is None, each.path))[:MOST_CHANGED])
 
 
-def _with_sides_of_data(
-    facts: dict[str, Any], read: Collection[str], evidence: Sequence[Evidence] = ()
+def _with_reads(
+    facts: dict[str, Any], read: Collection[str] | None, evidence: Sequence[Evidence] = ()
 ) -> dict[str, Any]:
-    """Return facts on changes with a side for each data file that the criterion read, or its errors name.
+    """Return facts on changes with a side for data that was read, or that errors name, and unread code.
 
     ``read`` are paths relative to the root. Such data belongs to the product, or to the tests below whose
     folder it lies; settings belong to neither.
@@ -489,25 +490,30 @@ def _with_sides_of_data(
     from pytest_planverify.diagnosis.messages import names_file
     from pytest_planverify.session.installation import NATIVE_MODULES, NATIVE_SOURCES
 
+    known = read or ()
     # What a build made an extension module of was read in its stead.
-    sources = NATIVE_SOURCES if any(name.endswith(NATIVE_MODULES) for name in read) else ()
-
+    sources = NATIVE_SOURCES if any(name.endswith(NATIVE_MODULES) for name in known) else ()
     # What a program reads that a test starts is not observed, but its command may name the file.
     errors = [error for piece in evidence for error in piece.exceptions]
     said = [error.message for error in errors]
     said += [frame.source or "" for error in errors for frame in error.frames]
 
+    def is_read(path: str) -> bool:
+        return path in known or path.endswith(sources) or any(names_file(text, path) for text in said)
+
     def sided(each: AnyChange) -> AnyChange:
-        if each.side is not None or each.path in CONFIGURATIONS:
-            return each
-        is_read = each.path in read or each.path.endswith(sources)
-        if not is_read and not any(names_file(text, each.path) for text in said):
+        if each.side is not None or each.path in CONFIGURATIONS or not is_read(each.path):
             return each
         return each.model_copy(update={"side": Side.TEST if is_test_path(each.path) else Side.PRODUCT})
 
+    def marked(each: Hunk) -> Hunk:
+        is_unread = read is not None and each.path.endswith(_PYTHON) and not is_read(each.path)
+        return each.model_copy(update={"is_unread": True}) if is_unread else each
+
     changed: tuple[ChangedFile, ...] = facts["changed"]
     hunks: tuple[Hunk, ...] = facts["hunks"]
-    return {**facts, "changed": tuple(map(sided, changed)), "hunks": tuple(map(sided, hunks))}
+    sides = tuple(map(sided, hunks))
+    return {**facts, "changed": tuple(map(sided, changed)), "hunks": tuple(map(marked, sides))}
 
 
 def _with_sides_of_tests(facts: dict[str, Any], evidence: Sequence[Evidence]) -> dict[str, Any]:

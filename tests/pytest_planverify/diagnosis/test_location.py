@@ -120,6 +120,14 @@ FIRST: dict[str, tuple[str | None, Evidence]] = {
         "total",
         failure(of_shop("total"), executed=(ran("total"),), hunks=(hunk("spare", path="other.py"),)),
     ),
+    "an executed function before a changed module that was not read": (
+        "total",
+        failure(
+            of_shop("total"),
+            executed=(ran("total"),),
+            hunks=(hunk(None, path="scratch.py").model_copy(update={"is_unread": True}),),
+        ),
+    ),
 }
 
 

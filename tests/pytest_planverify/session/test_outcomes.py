@@ -11,7 +11,7 @@ import pytest
 from example_project import todo
 
 from planner.errors import PlannerError
-from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame
+from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame, Hunk
 from planner.model.journal import CheckRun
 from planner.model.outcome import Check, Diagnosis, Outcome
 from planner.model.plan import Todo
@@ -25,7 +25,7 @@ from pytest_planverify.options import PlanArgument
 from pytest_planverify.session.check_runs import PlanResult, masked
 from pytest_planverify.session.outcomes import (
     Assembler,
-    _with_sides_of_data,
+    _with_reads,
     _with_sides_of_tests,
     summary_of,
     todo_state,
@@ -262,7 +262,7 @@ def test_claimed_scope_includes_dependencies(tmp_path: Path):
 def test_changed_native_source_counts_if_the_criterion_loaded_a_module_built_of_such(read: str, side: Side):
     changed = (ChangedFile(path="src/fast.c"), ChangedFile(path="notes.txt"))
 
-    facts = _with_sides_of_data({"changed": changed, "hunks": ()}, {read})
+    facts = _with_reads({"changed": changed, "hunks": ()}, {read})
 
     assert [each.side for each in facts["changed"]] == [side, None]
 
@@ -278,9 +278,21 @@ def test_changed_file_that_the_error_names_counts_although_the_worker_did_not_re
     )
     evidence = Evidence(kind=EvidenceKind.TEST, exceptions=(raised,))
 
-    facts = _with_sides_of_data({"changed": changed, "hunks": ()}, (), [evidence])
+    facts = _with_reads({"changed": changed, "hunks": ()}, None, [evidence])
 
     assert [each.side for each in facts["changed"]] == [Side.PRODUCT, None, None]
+
+
+def test_changed_code_that_the_criterion_did_not_read_is_marked():
+    hunks = (
+        Hunk(path="shop/cart.py", line=1),
+        Hunk(path="scratch.py", line=1),
+        Hunk(path="data.csv", line=1),
+    )
+
+    facts = _with_reads({"changed": (), "hunks": hunks}, {"shop/cart.py"})
+
+    assert [each.path for each in facts["hunks"] if each.is_unread] == ["scratch.py"]
 
 
 def test_changed_file_whose_test_the_worker_collected_is_of_the_tests_whatever_its_name():
