@@ -129,7 +129,8 @@ class RunOptions:
 
         The todos of a resumed run are in its log. Limits are not repeated.
         """
-        words = ["planverify", "run", plan, *(["--resume"] if resume else [])]
+        # The work of this run is uncommitted, so that another one without --dirty would be refused.
+        words = ["planverify", "run", plan, *(["--resume"] if resume else ["--dirty", "save"])]
         words += [] if resume else [word for each in self.only for word in ("--only", each)]
         words += [word for agent in self.agents for word in ("--agent", agent)]
         words += [] if self.jobs is None else ["--jobs", str(self.jobs)]

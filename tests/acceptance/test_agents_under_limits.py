@@ -154,7 +154,7 @@ def test_a_limit_given_as_an_option_halts_the_run_and_is_reported(
 
     assert done.exit_code == 12, done.output
     assert said in done.output
-    assert "to continue with a larger budget" in done.output
+    assert "to continue with a larger budget: planverify run plan.yaml --dirty save --agent" in done.output
 
 
 def test_a_limit_of_the_plan_halts_the_run_and_an_option_cannot_raise_it(project: Path) -> None:

@@ -426,6 +426,9 @@ def test_uncommitted_work_is_refused_by_the_names_of_its_files(project: Path):
     commit_all(project)
     subprocess.run(["git", "mv", "notes.txt", "ideas.txt"], cwd=project, check=True)
     (project / "shop/price.py").write_text("def gross(net):\n    return net + 0\n")
+    # Nobody's work: there may be no .gitignore.
+    (project / "shop/__pycache__").mkdir(exist_ok=True)
+    (project / "shop/__pycache__/price.cpython-311.pyc").write_bytes(b"")
     refused = carry_out(project, HONEST, "--only", "basket")
     assert (refused.exit_code, "--dirty save" in refused.output) == (2, True)
     assert "carried out" not in refused.output, "nothing is"
