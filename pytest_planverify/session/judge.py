@@ -140,7 +140,7 @@ def _judge_tests(command: JudgedCommand, record: WorkerRecord) -> Judgement:
     elif slow is not None:
         judgement.evidence = (slow,)
         judgement.reason = (
-            f"took {judgement.duration_ms / 1000:.1f} s of the {command.limit_seconds:g} s allowed"
+            f"took {slow.duration_seconds or 0:.1f} s of the {command.limit_seconds:g} s allowed"
         )
     elif missing and record.internal_errors:
         # As for a session that failed before it had collected: alone, the command fails, too.
@@ -403,13 +403,24 @@ def collection_evidence(command: JudgedCommand, record: WorkerRecord) -> list[Ev
 def over_limit(
     command: JudgedCommand, record: WorkerRecord, results: Sequence[TestRecord]
 ) -> Evidence | None:
-    """Return evidence if the tests together took longer than the criterion allows, else ``None``."""
+    """Return evidence if the tests together took longer than the criterion allows, else ``None``.
+
+    So they did if one was interrupted at the limit, but reports no failure.
+    """
     seconds = sum(result.duration_ms for result in results) / 1000
-    if record.started_at is not None:  # by the parent's clock; a test may have moved that of its process
-        seconds = min(seconds, record.last_at - record.started_at)
-    if seconds <= command.limit_seconds:
+    # By the parent's clock; a test may have moved that of its process.
+    observed = seconds if record.started_at is None else record.last_at - record.started_at
+    interrupted = (
+        each
+        for each in results
+        if each.nodeid == record.interrupted and not each.is_red and not record.reruns_of(each)
+    )
+    swallowing = next(interrupted, None)
+    # Alone, the tests may have taken less than the limit, which includes their collection.
+    seconds = min(seconds, observed) if swallowing is None else observed
+    if swallowing is None and seconds <= command.limit_seconds:
         return None
-    slowest = max(results, key=lambda result: result.duration_ms)
+    slowest = swallowing or max(results, key=lambda result: result.duration_ms)
     return command.evidence(
         EvidenceKind.TEST,
         f"{seconds:.1f} s for a limit of {command.limit_seconds:g} s; the slowest test is {slowest.nodeid}",
@@ -418,7 +429,7 @@ def over_limit(
         limit_seconds=command.limit_seconds,
         duration_seconds=seconds,
         timed_out=True,
-        swallowed_timeout=slowest.duration_ms / 1000 > command.limit_seconds,
+        swallowed_timeout=slowest is swallowing or slowest.duration_ms / 1000 > command.limit_seconds,
         tests=(slowest.nodeid,),
     )
 

@@ -621,8 +621,6 @@ class Watcher:
     progress: Progress
     watch: Callable[[], None]
     """Called many times a second; an exception that it raises ends the worker and is propagated."""
-    ended: str | None = None
-    """Node id of the test that was last sent the signal of the soft limit."""
 
     def __post_init__(self) -> None:
         # A new key for each worker: records that are not signed with it were forged.
@@ -722,8 +720,9 @@ class Watcher:
         over = self._clock.seconds() > (running.at + overtime if record.timed_out else started + limit)
         # Only in the call phase: the signal cannot fail a set-up or teardown, but it would interrupt a
         # blocking C call there, such as a sleep.
-        if over and not running.worker and running.nodeid != self.ended and self._phase() == "call":
-            self.ended = running.nodeid
+        is_first = running.nodeid != record.interrupted
+        if over and is_first and not running.worker and self._phase() == "call":
+            record.interrupted = running.nodeid
             with contextlib.suppress(OSError):
                 os.kill(record.pid, SIGNAL)
 

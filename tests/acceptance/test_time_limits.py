@@ -13,6 +13,14 @@ HANGS = {
     "at_import": "import time\ntime.sleep(60)\ndef test_it(): pass\n",
 }
 """test_fault_matrix.py has other hanging tests, also without workers of xdist."""
+# Loading it takes a part of the time, so that the test alone stays below the limit.
+SWALLOWS = """\
+import time
+time.sleep(0.5)
+def test_it():
+    try: time.sleep(60)
+    except BaseException: pass
+"""
 MANY = "import pytest, time\n@pytest.mark.parametrize('n', range(8))\ndef test_it(n): time.sleep(0.2)\n"
 
 LIMIT = 2
@@ -30,9 +38,11 @@ def test_a_check_over_its_time_limit_fails_as_a_timeout_and_the_run_continues(tm
             "test_healthy.py": "def test_first(): pass\ndef test_last(): pass\n",
             "hang.py": "import time\ntime.sleep(60)\n",
             "test_many.py": MANY,
+            "test_swallows.py": SWALLOWS,
         }
     )
     todos += [
+        todo("swallows", {"cmd": "pytest test_swallows.py", "timeout_seconds": LIMIT}),
         todo("command", {"cmd": "python hang.py", "timeout_seconds": LIMIT}),
         todo("tight", {"cmd": "pytest test_many.py", "timeout_seconds": 1}),
         todo("wide", {"cmd": "pytest test_many.py", "timeout_seconds": 20}),
@@ -42,7 +52,7 @@ def test_a_check_over_its_time_limit_fails_as_a_timeout_and_the_run_continues(tm
 
     run = example.verify("-p", "pytest_timeout", "-p", "xdist", "-n3", "--planverify-confirm=0")
 
-    late = (*HANGS, "command", "tight")  # the tests of the latter are too slow only together
+    late = (*HANGS, "swallows", "command", "tight")  # the tests of the latter are too slow only together
     assert {name for name, verdict in run.verdicts.items() if verdict == "failed"} == {*late}, str(run)
     assert {run.category(name) for name in late} == {"TEST_TIMEOUT"}
     places = {name: run.outcomes[name]["failure_evidence"]["location"]["path"] for name in HANGS}

@@ -112,6 +112,15 @@ def test_total_duration_of_tests_is_limited_by_the_criterion(
     )
 
 
+def test_a_pass_of_a_test_that_was_interrupted_at_the_limit_is_a_timeout():
+    session = Session().feed("session_started", pid=1).collected("a", "b").test("a").test("b")
+    session.record.interrupted = "a"
+
+    (evidence,) = judge(command(limit_seconds=1), session.ended()).evidence
+
+    assert (evidence.nodeid, evidence.timed_out, evidence.swallowed_timeout) == ("a", True, True)
+
+
 def test_duration_of_tests_is_at_most_the_time_that_the_parent_observed():
     session = Session().feed("session_started", pid=1).collected("a").test("a", duration_ms=1e12)
     assert judge(command(limit_seconds=10), session.ended()).verdict is Verdict.PASSED
