@@ -443,7 +443,10 @@ class _NextScreen(Screen):
         questions = [each for each in actions if isinstance(each, AskHuman)]
         self._most(questions, lambda each: self._question(each, shown_above=each.todo_id in shown))
         self._verifications([each for each in actions if isinstance(each, Verify)])
+        # As the engine started them: by priority, memory and place in the plan.
+        order = {name: place for place, name in enumerate(self._run.state.live)}
         ready = [each for each in works if each not in repairs]
+        ready.sort(key=lambda each: order[each.todo_id])
         self._section(f"Ready ({len(ready)}), in parallel", ready, self._begin)
         if ready:
             self._brief(ready[0].todo_id)

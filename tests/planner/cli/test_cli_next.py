@@ -139,6 +139,16 @@ def test_todos_that_wait_for_others_are_shown_in_waves(command: Command):
     assert lines[lines.index("Later") :] == ["Later", "  wave 2: b, d", "  wave 3: c"]
 
 
+def test_ready_todos_are_shown_by_priority(command: Command):
+    command.plan(with_test("a", priority=5), with_test("b"), with_test("c", priority=-1))
+    lines = command("next", "plan.yaml").out.splitlines()
+
+    assert [line for line in lines if line.endswith("for the coder")] == [
+        f"  {name}: for the coder" for name in "cba"
+    ]
+    assert lines[-1] == "  brief  planner next plan.yaml --brief c"
+
+
 def test_a_todo_without_prior_work_is_ready_with_its_allowed_files(command: Command):
     command.plan(with_test("a", allowed_files=["shop/**"]), with_test("b"))
     command.outcomes(failed("a", "TEST_NOT_FOUND"), failed("b", "TEST_NOT_FOUND"))
