@@ -17,7 +17,7 @@ import shutil
 import sys
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from os import fsdecode, fspath, getcwd, lstat, readlink
+from os import fsdecode, fspath, get_exec_path, getcwd, lstat, readlink
 from sys import _getframe as frame_of  # pyright: ignore[reportPrivateUsage]
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -412,7 +412,10 @@ def _programs(named: Sequence[str], root: str) -> Callable[[Reached], bool]:
         # A path is granted by a name only if PATH leads to the same file: a program of that name inside the
         # project is another one.
         meant = _which(base) if base in names else None
-        return meant is not None and resolve_path(meant) == resolve_path(given)
+        if meant is None or resolve_path(meant) == resolve_path(given):
+            return meant is not None
+        # ``os.execvp`` tries every folder of PATH, and starts nothing where the file is missing.
+        return name.rpartition("/")[0] in get_exec_path() and not _is_there(name)
 
     return is_granted
 

@@ -457,6 +457,22 @@ def test_programs_are_allowed_by_name_and_path(policy: Any, program: str, expect
     assert granted(Reached(PROCESS, program, program), processes=policy) is expected
 
 
+def test_search_in_path_for_an_allowed_program_is_allowed_where_the_file_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "git").touch()  # not executable, so not the program that PATH leads to
+    monkeypatch.setenv("PATH", f"{tmp_path}:{tmp_path}/other:{os.environ['PATH']}")
+
+    def is_granted(path: str) -> bool:
+        return granted(Reached(PROCESS, path, path), processes=("git",))
+
+    assert is_granted(f"{tmp_path}/git")
+    assert not is_granted(f"{tmp_path}/other/git")
+    assert not is_granted(f"{tmp_path}/outside/git")
+    assert not is_granted(f"{tmp_path}/sh")
+
+
 @pytest.mark.parametrize(
     ("granted_folder", "path", "expected"),
     [
