@@ -56,6 +56,7 @@ from planner.planfile.plan_folder import LATEST, PlanFolder
 from planner.planfile.project_files import read_regular
 from planner.planfile.record_files import outcomes_text
 from planner.planfile.tree import load_flat, todo_digests
+from planner.store.run_log import plan_logs
 from planner.text.display import listed
 from planner.text.glob_patterns import allowed
 from planner.text.sanitizing import one_line, without_surrogates
@@ -232,7 +233,7 @@ class Loop:
         is_part = len(chosen) < len(tree.loaded.plan.items)
         self._todo_ids = tuple(todo.id for todo in chosen) if is_part else ()
         self._protected = plan_files(tree)  # read before any turn can change which files these are
-        self._records = Records(self.setup.root, self.folder, self.session)
+        self._records = Records(self.setup.root, self.folder, self.session, plan_logs(tree.loaded))
 
     def drop_turns(self, todo_id: str | None = None) -> None:
         """Terminate the turn on a todo, or all turns of the pool.

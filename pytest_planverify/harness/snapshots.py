@@ -390,11 +390,14 @@ def delete_trees(run: Path) -> None:
 
 
 class Records:
-    """Protected records of one run: its plan, its log, the baselines, and the answers of people."""
+    """Protected records of one run: its plan, the logs, the baselines, and the answers of people."""
 
-    def __init__(self, root: Path, run: Path, session: RunSession) -> None:
-        """Create the records below ``root``, with an empty copy; ``run`` is the folder of the run."""
-        self._root, self._run, self._session = root, run, session
+    def __init__(self, root: Path, run: Path, session: RunSession, logs: Sequence[Path] = ()) -> None:
+        """Create the records below ``root``, with an empty copy; ``run`` is the folder of the run.
+
+        ``logs`` are those of the plan's earlier runs: the newest log is found only if none is missing.
+        """
+        self._root, self._run, self._session, self._logs = root, run, session, (*logs, session.log)
         self._harness = run.parent
         self._place = os.path.realpath(self._harness)
         # The prefix identifies the run: if this process is killed, its successor deletes the folder.
@@ -472,10 +475,10 @@ class Records:
 
     def _read(self) -> dict[Path, bytes]:
         """Return the current contents of all records."""
-        home, log = self._root / HOME, self._session.log
+        home = self._root / HOME
         of_run = [path for path in self._run.glob("*") if path.name not in _WRITTEN_BY_TURNS]
         below = [file for path in of_run for file in (path, *path.rglob("*"))]
-        paths = [*home.glob("plans/*/*baseline*.json"), home / "answers.json", log, *below]
+        paths = [*home.glob("plans/*/*baseline*.json"), home / "answers.json", *self._logs, *below]
         return {path: path.read_bytes() for path in paths if path.is_file()}
 
 

@@ -26,6 +26,8 @@ from planner.model.events import RunResumed, RunStarted
 from planner.model.outcome import Outcome
 from planner.model.taxonomy import Category, Role
 from planner.model.verdicts import TodoState
+from planner.planfile.loader import load_plan
+from planner.store.run_log import plan_logs
 from planner.store.session import RunSession, RunSettings
 from pytest_planverify.baseline.repository import git
 from pytest_planverify.checks.processes import start_time
@@ -120,6 +122,20 @@ def test_log_is_restored_and_continued(kept: Kept, how: str):
     kept.session.tell(RunResumed(at=datetime(2026, 1, 2, tzinfo=UTC)))
     assert kept.log.read_bytes().startswith(content)
     assert len(kept.log.read_bytes()) > len(content)
+
+
+def test_logs_of_earlier_runs_are_restored(kept: Kept):
+    later = kept.log.with_name("shop.2.jsonl")
+    with RunSession.open(RunSettings(plan=kept.root / "plan.yaml", log=later)) as session:
+        session.tell(RunStarted(at=datetime(2026, 1, 2, tzinfo=UTC)))
+        records = Records(kept.root, kept.run, session, (kept.log,))
+        records.note()
+        shutil.rmtree(kept.log.parent)
+        records.put_back()
+        records.close()
+
+    assert plan_logs(load_plan(kept.root / "plan.yaml")) == [kept.log, later]
+    assert kept.log.stat().st_size
 
 
 def test_answers_are_restored_only_while_an_agent_works(kept: Kept):
