@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from planner.engine.repair import ALERT, REVIEW
 from planner.lint import LINT_RULES
 from planner.model.edits import Edit
 from planner.model.findings import Severity
+from planner.model.qualification import Quality
 from planner.model.taxonomy import BranchReason, Category, Owner, Repeatability, Role, RoutingKey
 from planner.model.verdicts import CheckKind, PlanState, Since, TodoState, Verdict
 from planner.revise.strategies import REVISION_RULES
@@ -53,6 +55,14 @@ KINDS = load_glossary().kinds()
 )
 def test_every_word_of_the_vocabulary_is_explained(kind: str, words: object) -> None:
     assert set(KINDS[kind]) == set(words)  # type: ignore[call-overload]
+
+
+def test_every_term_of_the_concepts_page_and_label_of_a_qualification_is_explained() -> None:
+    page = Path(__file__, "../../../../docs/concepts.md").resolve().read_text(encoding="utf-8")
+    terms = {term.lower() for term in re.findall(r"^\*\*(.+?)\.\*\*", page, re.MULTILINE)}
+
+    assert len(terms) > 9
+    assert terms | {*Quality} <= set(KINDS["concept"])
 
 
 def test_every_todo_state_is_explained() -> None:
