@@ -203,12 +203,15 @@ def qualify(
     screen = Screen()
     for check in found.checks:
         name = f"{check.todo_id} {check.check_id}"
-        style = "good" if check.quality == "red_ok" else "bad"
+        is_bad = check in found.bad_checks
+        style = "bad" if is_bad else "good"
         head = f"{screen.style(f'{check.quality:<11}', style)} {screen.style(name, 'strong')}"
         screen.line(f"{head}  {screen.one_line(check.cmd or '')}")
         screen.labelled("why", check.because, room=5)
-        if check.remedy:
+        if check.remedy and is_bad:
             screen.labelled("fix", check.remedy, room=5)
+        elif check.remedy:
+            screen.labelled("note", "a command may pass beside a check of the todo that is red_ok", room=5)
     counts = Counter(check.quality.value for check in found.checks)
     summary = ", ".join(f"{count} {quality}" for quality, count in sorted(counts.items()))
     screen.line(summary or "no todo is open, so there is nothing to qualify")

@@ -165,10 +165,12 @@ def worth_of(answers: Sequence[CheckAnswer], *, to_be_written: bool = False) -> 
     if unanswered is not None:
         return _unrunnable(unanswered.reason or f"it is {unanswered.verdict}", unanswered.failure)
     greens = sum(each.verdict is Verdict.PASSED for each in answers)
-    if any(each.verdict is Verdict.FLAKY for each in answers) or 0 < greens < len(answers):
+    flaky = sum(each.verdict is Verdict.FLAKY for each in answers)
+    if flaky or 0 < greens < len(answers):
+        often = f"failed and passed in {flaky}" if flaky else f"passed in {greens}"
         return Worth(
             Quality.UNSTABLE,
-            f"it passed {greens} of {len(answers)} times on the same tree",
+            f"it {often} of {len(answers)} runs on the same tree",
             "remove the dependence on chance, clock, network or order, and qualify it again",
         )
     if greens:

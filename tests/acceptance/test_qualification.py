@@ -123,13 +123,17 @@ def test_qualify_leaves_the_tree_unchanged(qualified: Qualified):
     assert qualified.files() == qualified.before
 
 
-def test_good_checks_give_exit_status_0(tmp_path: Path):
+def test_good_checks_give_exit_status_0_and_a_command_may_pass_beside_them(tmp_path: Path):
     root = tmp_path / "project"
-    write(root, [{"id": "multiply", "verify": check("test_multiply")}])
+    commands = [{"cmd": cmd} for cmd in (check("test_multiply"), "python -m compileall -q calc.py")]
+    write(root, [{"id": "multiply", "acceptance_criteria": {"tests": commands}}])
 
     done = planverify("qualify", "--runs", "1", cwd=root)
 
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 red_ok, 1 vacuous" in done.stdout
+    assert "a command may pass beside a check of the todo that is red_ok" in " ".join(done.stdout.split())
+    assert "  fix " not in done.stdout
 
 
 def test_invalid_number_of_runs_is_a_usage_error(tmp_path: Path):

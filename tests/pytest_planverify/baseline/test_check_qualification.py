@@ -51,6 +51,17 @@ def test_quality_of_a_check_follows_from_its_results(verdicts: list[Verdict], qu
     assert (worth.because == quoted) == (quality is Quality.RED_OK)
 
 
+def test_reason_of_an_unstable_check_counts_the_runs_in_which_it_passed():
+    often = {
+        verdicts: worth_of([answer(each) for each in verdicts]).because for verdicts in ((G, R), (FLAKY, R))
+    }
+
+    assert often == {
+        (G, R): "it passed in 1 of 2 runs on the same tree",
+        (FLAKY, R): "it failed and passed in 1 of 2 runs on the same tree",
+    }
+
+
 @pytest.mark.parametrize(
     ("failure", "facts", "quality"),
     [
