@@ -28,7 +28,7 @@ from planner.model.verdicts import (
 )
 from planner.policy.criteria import STAY_GREEN, TURN_GREEN
 from planner.policy.outcomes import BEFORE_THE_WORK, GREEN, covers
-from planner.text.display import listed
+from planner.text.display import counted, listed
 from pytest_planverify.baseline import below
 
 if TYPE_CHECKING:
@@ -274,7 +274,8 @@ class Demands:
             unknown = f"{missing} of its tests did not run"
             return replace(judgement, verdict=Verdict.INCONCLUSIVE, evidence=(), reason=unknown)
         dropped = sum(test.outcome.is_red for test in judgement.tests) or len(judgement.evidence)
-        reason = f"{dropped} failing tests did not pass at the baseline, and are not counted"
+        are = "is" if dropped == 1 else "are"
+        reason = f"{counted(dropped, 'failing test')} did not pass at the baseline, and {are} not counted"
         # Forgiven: pytest's exit status is still 1, which must not count as a failure of its own.
         return replace(judgement, verdict=Verdict.PASSED, evidence=(), reason=reason, forgiven=True)
 

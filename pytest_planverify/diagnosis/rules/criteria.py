@@ -50,11 +50,11 @@ def judge_tampered(case: Case) -> Hit | None:
     # Files that judge are accepted without being named; code of the product is not.
     files = [path for path in paths if not is_test_path(path)]
     named = "".join(f" --file {shlex.quote(path)}" for path in files[:_SHOWN])
+    accept = f"accept the change: {ACCEPT}{named} --reason '…'"
+    if first.sign == "records-touched":  # no change is accepted on top of a doubtful baseline
+        accept = "record the baseline again, if it has changed: planverify baseline PLAN --reason '…'"
     return Hit(
-        suggestion=(
-            f"Restore the earlier state{of}{more}, or let a person accept the change: "
-            f"{ACCEPT}{named} --reason '…'."
-        ),
+        suggestion=f"Restore the earlier state{of}{more}, or let a person {accept}.",
         location=Location(path=first.path, line=first.line) if first.path else None,
     )
 
