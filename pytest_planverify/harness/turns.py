@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from planner.cli.exits import UsageMistake
 from planner.errors import PlannerError
 from planner.planfile.plan_folder import HOME
 from planner.planfile.project_files import walk
@@ -299,11 +300,12 @@ class TurnPool:
 def _connect(executor: str) -> Any:
     """Return a client of the cluster ``dask://HOST:PORT``.
 
-    Raises :class:`PlannerError` for another name, without dask, or if no scheduler answers.
+    Raises ``UsageMistake`` for another name, and :class:`PlannerError` without dask, or if no scheduler
+    answers.
     """
     address = executor.removeprefix("dask://")
     if address == executor or ":" not in address:
-        raise PlannerError(f"--executor {executor}: write {THREADS} or dask://HOST:PORT")
+        raise UsageMistake(f"--executor {executor}: write {THREADS} or dask://HOST:PORT")
     try:
         from distributed import Client
     except ImportError:

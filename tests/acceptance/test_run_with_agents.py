@@ -492,7 +492,8 @@ def test_edits_from_before_the_run_are_saved_in_git_and_blamed_on_no_turn(projec
 )
 def test_wrong_use_of_run_is_reported_with_a_remedy(project: Path, words: str, said: str):
     done = run_forked(project, "run", "plan.yaml", *words.split())
-    assert done.exit_code in (2, 4)
+    is_unusable = words in ("--agent no-such-program", "--agent coder=builtin")
+    assert done.exit_code == (4 if is_unusable else 2), str(done)
     assert said in done.output
     assert done.output.count("\n") <= 4
     assert "Traceback" not in done.output
