@@ -29,7 +29,7 @@ from time import time, time_ns
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from io import FileIO
     from pathlib import Path
 
@@ -57,8 +57,16 @@ class JournalWriter:
     next record.
     """
 
-    def __init__(self, path: str | Path, session: str, key: str = "") -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        session: str,
+        key: str = "",
+        redact: Callable[[str], str] = lambda body: body,
+    ) -> None:
         """With a ``key`` records are numbered and signed, so that forged and missing ones are detected.
+
+        ``redact`` removes secrets from the members of a record, as JSON text.
 
         Raises ``OSError``, also if the path is not a regular file.
         """
@@ -66,6 +74,7 @@ class JournalWriter:
         self._open()
         self._session = dumps(session)
         self._key = key.encode()
+        self._redact = redact
         self._pid = self._numbered_in = os.getpid()
         self._written = 0
         self._lock = RLock()
@@ -97,7 +106,9 @@ class JournalWriter:
                 # thread that does not exist in the child may have held the lock.
                 self._numbered_in, self._written, self._lock = pid, 0, RLock()
                 self._pen = f"{pid}.{time_ns()}"
-        line = f'{{"record": "{record}", "session": {self._session}, "at": {time():.6f}, {body}'
+        line = (
+            f'{{"record": "{record}", "session": {self._session}, "at": {time():.6f}, {self._redact(body)}'
+        )
         line = line.rstrip(", ")  # of an empty body
         # Numbered and written in one step: if two threads wrote in another order, the reader would find a
         # gap and drop the lower number as repeated. Reentrant, as a test's signal handler may record, too.

@@ -12,15 +12,17 @@ from __future__ import annotations
 import pkgutil
 import re
 import tomllib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from planner.text.sanitizing import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
 MARK = "[redacted: {kind}]"
 """Replacement of a secret."""
+_SHORTEST_VALUE = 8
+"""Number of characters of an environment variable from which its value is looked for in texts."""
 
 
 def redact(text: str) -> str:
@@ -211,7 +213,15 @@ _NUMBER = re.compile(r"[-+]?[\d_.]+")
 
 def _secrets(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield start, end and kind of each assigned secret, sorted by position."""
-    places = [(head.end(), _kind(head), head) for head in _HEAD.finditer(text)]
+    places: list[tuple[int, str, re.Match[str] | None]] = []
+    start = 0
+    for line in text.split("\n"):
+        folded = line.lower()
+        # The pattern is slow and matches within a line; few lines have a name.
+        if any(stem in folded for stem in _STEMS):
+            found = _HEAD.finditer(text, start, start + len(line))
+            places += [(head.end(), _kind(head), head) for head in found]
+        start += len(line) + 1
     places += [(option.end(), _kind(option), None) for option in _OPTION.finditer(text)]
     places += [(entry.end(), "password", None) for entry in _NETRC.finditer(text)]
     for start, kind, head in sorted(places, key=lambda place: place[0]):
@@ -286,6 +296,61 @@ def _is_random(value: str) -> bool:
     if " " in value or len(value) < 6:
         return False
     return len(value) >= 20 or any(char.isdigit() for char in value)
+
+
+def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the values of environment variables that are named like secrets and look generated.
+
+    The longest comes first, as it may contain others. A plain word, such as the password ``postgres``,
+    would be found in texts that have nothing to do with it.
+    """
+    found = {
+        value
+        for name, value in variables.items()
+        if len(value) >= _SHORTEST_VALUE
+        and _is_random(value)
+        and redact(f"{name}={value}").startswith(f"{name}=[redacted: ")
+    }
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def redact_data(data: Any, values: Sequence[str], identifiers: Container[str]) -> Any:
+    """Return a text, or JSON data, without secrets in its texts; each of ``values`` is one, too.
+
+    Texts under the keys ``identifiers`` stay. Data without secrets is returned itself.
+    """
+    # Most data has none: to search all of its texts at once is many times faster than one by one.
+    together = "\n".join(_texts(data, identifiers))
+    if redact(together) == together and not any(value in together for value in values):
+        return data
+    return _redacted(data, values, identifiers)
+
+
+def _texts(data: Any, identifiers: Container[str]) -> Iterator[str]:
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, list | tuple):
+        for item in cast("list[Any]", data):
+            yield from _texts(item, identifiers)
+    elif isinstance(data, dict):
+        for name, item in cast("dict[str, Any]", data).items():
+            if name not in identifiers:
+                yield from _texts(item, identifiers)
+
+
+def _redacted(data: Any, values: Sequence[str], identifiers: Container[str]) -> Any:
+    if isinstance(data, str):
+        for value in values:
+            data = data.replace(value, MARK.format(kind="secret"))
+        return redact(data)
+    if isinstance(data, list | tuple):
+        return [_redacted(item, values, identifiers) for item in cast("list[Any]", data)]
+    if isinstance(data, dict):
+        return {
+            name: item if name in identifiers else _redacted(item, values, identifiers)
+            for name, item in cast("dict[str, Any]", data).items()
+        }
+    return data
 
 
 def redact_and_clip(text: str, limit: int) -> str:

@@ -32,8 +32,8 @@ def set_planner_apart() -> None:
     # In front, as the folder of the project may be the first entry already.
     sys.path.insert(0, os.path.abspath(f"{__file__}/../../.."))
     try:
-        for name in ("evidence", "project_map", "spectrum"):
-            import_module(f"{__name__}.{name}")
+        for name in ("observe.evidence", "observe.project_map", "observe.spectrum", "redaction"):
+            import_module(f"pytest_planverify.{name}")
     finally:
         del sys.path[0]
     for name in [name for name in sys.modules if name.partition(".")[0] == "planner"]:

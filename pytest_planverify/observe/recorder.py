@@ -132,7 +132,8 @@ class Recorder(ComparedValues):
         """
         if self._stacks is None:
             name = self.spec.stacks + (f".{self.worker}" if self.worker else "")
-            self._stacks = open(name, "w")  # noqa: SIM115  # it is written to until the process ends
+            # Written to until the process ends.
+            self._stacks = os.fdopen(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w")
         faulthandler.enable(self._stacks)
 
     @pytest.hookimpl(optionalhook=True)

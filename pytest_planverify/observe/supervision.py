@@ -41,7 +41,10 @@ def prepare_board(path: str | Path) -> None:
     with suppress(OSError):
         if os.stat(path).st_size == SLOTS:
             return
-    with suppress(OSError), open(path, "wb") as file:
+    with (
+        suppress(OSError),
+        open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file,
+    ):
         file.write(bytes(SLOTS))
 
 

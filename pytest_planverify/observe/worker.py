@@ -48,6 +48,7 @@ from pytest_planverify.observe.spec import (
 from pytest_planverify.observe.spectrum import SpectrumRecorder
 from pytest_planverify.observe.supervision import SoftLimits, board
 from pytest_planverify.observe.warm_modules import ModuleShelf, Unfit
+from pytest_planverify.redaction import environment_secrets, record_without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -98,7 +99,7 @@ def register_in_xdist_worker(config: pytest.Config) -> None:
     spec = WorkerSpec.from_json(text)
     recorder = Recorder()
     recorder.config = config
-    journal = JournalWriter(spec.journal, spec.worker_id, spec.key)
+    journal = _open_journal(spec)
     recorder.begin(spec, journal, str(worker_input.get("workerid", "worker")))
     recorder.audit = watching()
     _register(config.pluginmanager, recorder)
@@ -382,7 +383,7 @@ def _start_worker(spec: WorkerSpec, steps: _Steps, shelf: ModuleShelf) -> None:
     os.environ.update(spec.env)
     sys.argv[:] = [sys.argv[0], *spec.args]
     importlib.invalidate_caches()  # earlier commands may have changed folders and archives on sys.path
-    journal = steps.journal = JournalWriter(spec.journal, spec.worker_id, spec.key)
+    journal = steps.journal = _open_journal(spec)
     board.open(spec.board, spec.slot)
     shelf.hand_out(
         lambda reason: _restart(journal, None, reason),
@@ -395,6 +396,11 @@ def _start_worker(spec: WorkerSpec, steps: _Steps, shelf: ModuleShelf) -> None:
     _leave_removals_to_parent(journal, steps.recorder.soft_limits)
     soft = bool(spec.limit_seconds) and steps.recorder.soft_limits.listen(spec.limit_seconds or 0.0)
     journal.write("session_started", worker="", pid=os.getpid(), soft_limit=soft)
+
+
+def _open_journal(spec: WorkerSpec) -> JournalWriter:
+    environment_secrets()  # before a test changes the environment
+    return JournalWriter(spec.journal, spec.worker_id, spec.key, record_without_secrets)
 
 
 def _leave_removals_to_parent(journal: JournalWriter, limits: SoftLimits) -> None:

@@ -12,6 +12,7 @@ from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec
 from planner.model.verdicts import CheckKind, EvidenceKind, Isolation, Verdict
 from planner.policy.dependencies import blockers
 from pytest_planverify.checks.result import title_of
+from pytest_planverify.redaction import evidence_without_secrets, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -115,6 +116,8 @@ def check_run(
 ) -> CheckRun:
     """Return the check of a judged criterion; an unusable data file fails it, too."""
     verdict, evidence = judgement.verdict, judgement.evidence
+    if criterion.kind is not CheckKind.TEST:  # workers have redacted theirs
+        evidence = tuple(map(evidence_without_secrets, evidence))
     use, unusable = fixture or (None, None)
     # Whatever its tests said, as they may not have used the data that the criterion is about.
     if unusable is not None and verdict is not Verdict.NOT_RUN:
@@ -136,7 +139,7 @@ def check_run(
     check = _check(
         criterion,
         verdict,
-        reason,
+        without_secrets(reason),
         duration_ms=judgement.duration_ms,
         isolation=isolation,
         exit_code=judgement.exit_code,

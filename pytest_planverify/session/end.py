@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import shutil
 import sys
 import time
 from dataclasses import dataclass
@@ -55,14 +56,17 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
     if facts.reporting.given is not None:
         from pytest_planverify.reports.reporter_session import report_criteria
 
+        scratch = runs[0].folder.path / "reports"
         report = report_criteria(
             facts.reporting,
             document,
             [each.flat for each in runs],
-            scratch=runs[0].folder.path / "reports",
+            scratch=scratch,
             script_paths=facts.script_paths,
             color=facts.tw.hasmarkup,
         )
+        # Reporters get what pytest would give them, secrets included; it is not kept.
+        shutil.rmtree(scratch / "relay", ignore_errors=True)
     if report is not None and report.reason is not None:
         for each in runs:
             each.explain(report.reason)

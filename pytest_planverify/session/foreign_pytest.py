@@ -21,6 +21,7 @@ from planner.planfile.project_files import read_regular
 from pytest_planverify.checks.processes import ProcessResult, run_process
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.diagnosis.tool_output import read_traceback
+from pytest_planverify.redaction import evidence_without_secrets
 from pytest_planverify.session.judge import judge
 from pytest_planverify.session.records import Death, RawEvidence, TestRecord, WorkerRecord
 from pytest_planverify.session.run_folder import clear_path
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from pytest_planverify.checks.result import JudgedCommand
 
+_REPORTS = ("foreign.json", "foreign.xml")
 _STATUSES = range(6)
 """pytest's exit statuses; with any other the process has not ended as its session wanted."""
 _RAN = (0, 1, 5)
@@ -65,7 +67,7 @@ def run_foreign(
     # Options of pytest-json-report are set below, and the second attempt must do without them.
     options = (each for each in split_options(args) if not each.name.startswith("--json-report"))
     plain = [word for option in options for word in option.words]
-    report, xml = folder / "foreign.json", folder / "foreign.xml"
+    report, xml = (folder / name for name in _REPORTS)
     # Of pytest's JUnit XML only the family xunit1 has the file of each test.
     attempts = (
         (Witness.JSON_REPORT, ["--json-report", f"--json-report-file={report}"], report),
@@ -90,7 +92,15 @@ def run_foreign(
     _add_end(record, result)
     judgement = judge(judged, record)
     judgement.duration_ms, judgement.witness = result.duration_ms, witness
+    judgement.evidence = tuple(map(evidence_without_secrets, judgement.evidence))
     return judgement
+
+
+def remove_reports(folder: Path) -> None:
+    """Remove the reports that were written to ``folder``, which may have secrets."""
+    for name in _REPORTS:
+        with suppress(OSError):
+            (folder / name).unlink()
 
 
 def write_requested_report(judgement: Judgement, args: Sequence[str], *, root: Path, folder: Path) -> None:
@@ -98,10 +108,10 @@ def write_requested_report(judgement: Judgement, args: Sequence[str], *, root: P
     given = {option.name: option.value or "" for option in split_options(args)}
     target = given.get("--junitxml") or given.get("--junit-xml") or ""
     if judgement.witness is Witness.JUNIT_XML and target:
-        source = folder / "foreign.xml"
+        source = folder / _REPORTS[1]
         target = os.path.expanduser(os.path.expandvars(target))
     elif judgement.witness is Witness.JSON_REPORT and "--json-report" in given:
-        source = folder / "foreign.json"
+        source = folder / _REPORTS[0]
         target = given.get("--json-report-file") or ".report.json"
     else:
         return

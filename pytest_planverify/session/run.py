@@ -400,7 +400,11 @@ class SessionRun:
 
         Its reports are written into the run's folder; the first run's also where the command requests it.
         """
-        from pytest_planverify.session.foreign_pytest import run_foreign, write_requested_report
+        from pytest_planverify.session.foreign_pytest import (
+            remove_reports,
+            run_foreign,
+            write_requested_report,
+        )
 
         def run() -> Judgement:
             return run_foreign(
@@ -417,6 +421,7 @@ class SessionRun:
         write_requested_report(judgement, job.invocation.args, root=job.plan.root, folder=self.folder.path)
         if self._needs_confirmation(judgement):
             judgement = confirm(judgement, run, most=self._settings.confirmations, root=job.plan.root)
+        remove_reports(self.folder.path)
         self._keep(job, judgement, isolation=Isolation.SPAWNED)
 
     def _missing_files(self, job: Job) -> list[tuple[str, list[str]]]:

@@ -58,7 +58,8 @@ class RunFolder:
         Raises ``OSError`` if the plan's root is not writable.
         """
         make_home(self.root)
-        self.path.mkdir(parents=True, mode=0o700)
+        self.path.parent.mkdir(mode=0o700, exist_ok=True)
+        self.path.mkdir(mode=0o700)
         ages: dict[Path, float] = {}
         for entry in self.path.parent.iterdir():
             with suppress(OSError):  # another run may remove it concurrently

@@ -57,6 +57,7 @@ from pytest_planverify.observe.spec import (
     WorkerSpec,
 )
 from pytest_planverify.observe.supervision import PHASE_NAMES, SIGNAL, SLOTS, prepare_board
+from pytest_planverify.redaction import without_secrets
 from pytest_planverify.reports.reporters import (
     GivenOptions,
     confirmation_start,
@@ -607,6 +608,8 @@ START_SECONDS = 60.0
 """How long a process may take to start its session; the time limit counts from there."""
 
 _TICK = 0.05
+_LOG_BYTES = 1_000_000
+"""Bytes that are kept of the end of a worker's log."""
 _TAIL_BYTES = 20_000
 """Bytes that are kept of the end of a dead worker's log and of each file of stacks."""
 
@@ -641,8 +644,11 @@ class Watcher:
         self._tail.follow()
         prepare_board(spec.board)
         self.record.launched_at = time.time()
-        with contextlib.closing(self._tail), contextlib.closing(self.launch(spec)) as self._worker:
-            self._watch_worker()
+        try:
+            with contextlib.closing(self._tail), contextlib.closing(self.launch(spec)) as self._worker:
+                self._watch_worker()
+        finally:
+            self._redact_log()
 
     def _watch_worker(self) -> None:
         """Follow the worker to its end, end what it left, and record its death if it died."""
@@ -826,6 +832,17 @@ class Watcher:
         record.exit_status = None
         return death
 
+    def _redact_log(self) -> None:
+        """Remove secrets from the worker's log; of a very long one, only the end is kept."""
+        with suppress(OSError, FileWriteError):
+            if self.spec.log is not None and os.path.getsize(self.spec.log):
+                with open_regular(self.spec.log) as stream:
+                    stream.seek(max(os.fstat(stream.fileno()).st_size - _LOG_BYTES, 0))
+                    whole, text = not stream.tell(), stream.read().decode("utf-8", "replace")
+                redacted = without_secrets(text)
+                if redacted != text or not whole:
+                    replace_file(Path(self.spec.log), redacted)
+
     def _tail_of(self, path: Path) -> str:
         """Return the end of a text file of the worker; empty if it cannot be read."""
         try:
@@ -836,7 +853,7 @@ class Watcher:
         except OSError:
             return ""
         # Paths below the root become relative, as in all evidence.
-        return text.replace(f'"{self.spec.root}/', '"')
+        return str(without_secrets(text)).replace(f'"{self.spec.root}/', '"')
 
     def _phase(self) -> str | None:
         """Return the phase of the running test from the worker's byte on the board; ``None`` if unknown."""

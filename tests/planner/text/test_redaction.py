@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.text.redaction import redact
+from planner.text.redaction import redact, redact_data, secret_values
 
 ALNUM = "16C7e42F292c6912E7710c838347Ae178B4a"
 LONG = "Ab3" * 30
@@ -327,3 +327,26 @@ def test_redaction_takes_linear_time_on_hostile_text(piece: str) -> None:
 def test_redaction_is_idempotent(pieces: list[str]) -> None:
     once = redact(" ".join(pieces))
     assert redact(once) == once
+
+
+def test_only_generated_values_of_environment_variables_named_like_secrets_are_secrets() -> None:
+    variables = {
+        "API_KEY": "a1b2c3d4e5",
+        "DB_PASSWORD": "postgres",
+        "PIN_PASSWORD": "1234",
+        "SSH_KEY": "/home/me/key1",
+        "AUTH_TOKEN": "xa1b2c3d4e5",
+        "EDITOR": "vim-9.1.0016",
+        "PWD": "/work/a1b2c3",
+    }
+    assert secret_values(variables) == ("xa1b2c3d4e5", "a1b2c3d4e5")
+
+
+def test_secrets_in_data_are_redacted_except_under_identifiers() -> None:
+    data = {"nodeid": "t.py::t[zq81nnvb]", "texts": ["by zq81nnvb", "PASSWORD=x1"], "number": 1}
+    assert redact_data(data, ["zq81nnvb"], {"nodeid"}) == {
+        "nodeid": "t.py::t[zq81nnvb]",
+        "texts": ["by [redacted: secret]", "PASSWORD=[redacted: password]"],
+        "number": 1,
+    }
+    assert redact_data(clean := ["nothing"], [], ()) is clean
