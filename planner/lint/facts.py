@@ -93,6 +93,8 @@ class TestModule:
         """It seems to replace randomness, clock or network."""
         self._scopes: list[tuple[str, range]] = []
         """Names of functions and classes, outer ones first, with their lines without decorators."""
+        self.imports: list[tuple[str, int]] = []
+        """Modules of packages that it needs, with the line of the import."""
         self.problem: str | None = None
         """Why it cannot be parsed, as ``line: reason``."""
         try:
@@ -104,6 +106,7 @@ class TestModule:
             names = {str(getattr(node, key)) for node in nodes for key in keys if getattr(node, key, None)}
             self.is_guarded = any(map(_GUARDS.search, names))
             self.impure += _impure_calls(nodes)
+            self.imports += _imports(nodes)
             for node in nodes:
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                     self._scopes.append((node.name, range(node.lineno, (node.end_lineno or 0) + 1)))
@@ -151,8 +154,23 @@ class Selected:
     """File, name, and the node id that was probably meant."""
     broken: list[str] = field(default_factory=list[str])
     """Files that cannot be parsed, each with the line and the reason."""
+    imports: dict[str, str] = field(default_factory=dict[str, str])
+    """Modules of packages that the files import, with the place of the first import."""
     impure: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """Calls in the selected tests that are not repeatable, by kind."""
+
+
+def _imports(nodes: list[ast.AST]) -> Iterator[tuple[str, int]]:
+    """Yield the dotted names of imported modules, but for imports whose failure is handled."""
+    handled = {id(each) for node in nodes if isinstance(node, ast.Try) for each in ast.walk(node)}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module]
+        else:
+            continue
+        yield from ((name, node.lineno) for name in names if "." in name and id(node) not in handled)
 
 
 def _impure_calls(nodes: list[ast.AST]) -> Iterator[tuple[str, str, int]]:
@@ -205,6 +223,7 @@ class LintFacts:
     project: Project
     made_before: frozenset[str] = frozenset()
     """Files that todos of other plans create before this sub-plan starts."""
+    is_sub_plan: bool = False
 
     def __post_init__(self) -> None:
         # Per object, as a cache on a method would keep every object alive.
@@ -276,10 +295,24 @@ class LintFacts:
             for kind, call, line in module.impure if module else ():
                 if module and module.is_in_test(line, name):
                     selected.impure.setdefault(kind, []).append(f"{path}:{line} {call}()")
+        for name_of_module, line in module.imports if module else ():
+            selected.imports.setdefault(name_of_module, f"{path}:{line}")
         if module and module.problem is not None:
             selected.broken.append(f"{path}:{module.problem}")
         elif module and (unknown := module.unknown(name)) is not None:
             selected.missing_tests.append((path, *unknown))
+
+    def missing_module(self, name: str) -> str | None:
+        """Return the path of a module that is missing in a package of the project; ``None`` for others."""
+        first, *inner = name.split(".")
+        for base in (first, f"src/{first}"):
+            # A folder without Python files, such as one of data, is no package.
+            if self.project.kind(base) is not PathKind.FOLDER or not self.project.files(base):
+                continue
+            place = "/".join((base, *inner))
+            is_there = self.project.kind(place) is PathKind.FOLDER or self.project.glob_holds(f"{place}.*")
+            return None if is_there else f"{place}.py"
+        return None
 
     def _parsed(self, path: str) -> TestModule | None:
         source = self.project.text(path)

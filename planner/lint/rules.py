@@ -50,6 +50,9 @@ def check(facts: LintFacts) -> Iterator[LintFinding]:
         if not is_branch(todo):
             yield from _references(facts, todo)
         yield from _permissions(facts, todo)
+        # Todos of the plans around a sub-plan may write what its tests import.
+        if not is_branch(todo) and not facts.is_sub_plan:
+            yield from _missing_modules(facts, todo)
     yield from _criteria(facts)
     yield from _size(facts)
 
@@ -259,6 +262,35 @@ def _required_files(facts: LintFacts, todo: Todo) -> Iterator[tuple[Loc, str, st
             yield ("contract_path",), "contract", path
 
 
+def _missing_modules(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
+    """Yield modules of the project that the tests of a todo import, and that nobody may write by then."""
+    before = [each for each in facts.plan.items if each is todo or facts.waits_for(todo.id, each.id)]
+    for criterion in facts.criteria_of(todo):
+        command = pytest_of(criterion)
+        for name, place in facts.selected_by(command).imports.items() if command else ():
+            path = facts.missing_module(name)
+            if (
+                path is None
+                or facts.makers_of(path)
+                or any(_may_write(facts, each, path) for each in before)
+            ):
+                continue
+            message = f"{place} imports {name}, but {path} does not exist, and '{todo.id}' may not write it"
+            fix = f"correct the import, or add \"{path}\" to the allowed_files of '{todo.id}'"
+            loc = criterion_place(criterion.id)
+            yield facts.finding("outside-allowed-files", todo, loc, message, fix)
+
+
+def _may_write(facts: LintFacts, todo: Todo, path: str) -> bool:
+    """Return whether a todo may write a missing module, as a file or as a package."""
+    package = f"{path.removesuffix('.py')}/__init__.py"
+    return todo.has_sub_plan or any(
+        (todo.allowed_files is None or allowed(each, todo.allowed_files))
+        and not allowed(each, facts.plan.metadata.protected_files)
+        for each in (path, package)
+    )
+
+
 def _changeable_judges(facts: LintFacts, todo: Todo, patterns: tuple[str, ...]) -> Iterator[LintFinding]:
     """Yield a finding if a todo may change files that judge it, and that it does not create itself."""
     # A dict keeps the order of the criteria, so the finding names the same files each time.
@@ -310,6 +342,7 @@ def _criteria(facts: LintFacts) -> Iterator[LintFinding]:
             place = ("acceptance_criteria",) if todo.acceptance_criteria else ()
             yield facts.finding("no-test", todo, place, f"'{todo.id}' has no test")
         yield from _metrics(facts, todo)
+        yield from _unrecorded(facts, todo)
         for criterion in facts.criteria_of(todo):
             if (command := pytest_of(criterion)) is not None:
                 yield from _missing(facts, todo, criterion.id, command, unwritten)
@@ -402,6 +435,33 @@ def _metrics(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
                 message = f"no number satisfies {bounds}"
                 yield facts.finding("metric-unsatisfiable", todo, criterion_place(place), message)
                 break
+
+
+def _unrecorded(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
+    """Yield metrics whose name occurs in no source, if the tests of the todo have been written."""
+    metrics = {
+        each.spec.name: criterion_place(each.id)
+        for each in facts.criteria_of(todo)
+        if isinstance(each.spec, MetricSpec)
+    }
+    commands = [each for each in facts.criteria_of(todo) if metrics and each.command is not None]
+    selected = [facts.selected_by(found) for each in commands if (found := pytest_of(each)) is not None]
+    files = [file for each in selected for file in each.files]
+    # What another program records is not known, and who may write tests may still record the metric.
+    if len(selected) < len(commands) or not all(each.files for each in selected):
+        return
+    if any(each.missing_files or each.missing_tests or each.broken for each in selected) or any(
+        facts.makers_of(file) for file in files
+    ):
+        return
+    # Names may also be those of data.
+    fixtures = [plain(each) for one in commands if (each := getattr(one.spec, "fixture", None)) is not None]
+    for path in dict.fromkeys((*files, *fixtures, *facts.project.files("."))):
+        text = (facts.project.text(path) or "") if metrics else ""
+        metrics = {name: loc for name, loc in metrics.items() if name not in text}
+    for name, loc in metrics.items():
+        message = f"no test of '{todo.id}' records the metric '{name}': no Python file has that name"
+        yield facts.finding("metric-unrecorded", todo, (*loc, "name"), message)
 
 
 def satisfiable(one: MetricSpec, other: MetricSpec) -> bool:

@@ -56,7 +56,7 @@ def validate_plan_tree(top: PlanTree) -> tuple[PlanFinding, ...]:
     for sub in top.sub_plans().values():
         if sub.loaded.path not in seen:
             seen.add(sub.loaded.path)
-            found += _findings(sub.loaded, made_before=_made_before(flat, sub))
+            found += _findings(sub.loaded, made_before=_made_before(flat, sub), is_sub_plan=True)
     return tuple(found)
 
 

@@ -265,3 +265,15 @@ def test_a_test_that_controls_randomness_and_clock_is_accepted(
     tmp_path: Path, files: dict[str, str]
 ) -> None:
     assert judge(tmp_path, todo("a", "pytest t.py"), files=files) == []
+
+
+def test_a_metric_that_no_file_names_is_reported_once_its_tests_are_written(tmp_path: Path) -> None:
+    metric = {"metrics": [{"name": "max_drawdown", "operator": "<=", "value": 1}]}
+    found = only("metric-unrecorded", tmp_path, todo("a", "pytest tests", criteria=metric), files=FILES)
+    assert found.place == "items[0].acceptance_criteria.metrics[0].name"
+    assert "no test of 'a' records the metric 'max_drawdown'" in found.message
+    unwritten = {**metric, "expected_artifacts": ["tests/test_a.py"]}
+    assert judge(tmp_path, todo("a", "pytest tests", criteria=unwritten)) == []
+    assert "metric-unrecorded" not in judge(tmp_path, todo("a", "pytest tests/test_b.py", criteria=metric))
+    helper = {"helper.py": "def record(record_property): record_property('max_drawdown', 1)"}
+    assert judge(tmp_path, todo("a", "pytest tests", criteria=metric), files=helper) == []

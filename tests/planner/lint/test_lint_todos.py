@@ -205,6 +205,27 @@ def test_targets_and_contracts_must_be_allowed_and_not_protected(
     assert found == ["outside-allowed-files"] * expected
 
 
+@pytest.mark.parametrize(
+    ("todos", "expected"),
+    [
+        ([own(allowed_files=["shop/cart.py"])], 1),
+        ([own(allowed_files=["shop/**"])], 0),
+        ([own(allowed_files=["shop/invoice/*"])], 0),
+        ([own()], 0),
+        ([own(allowed_files=["shop/cart.py"], dependencies=["b"]), todo("b", "pytest u.py")], 0),
+    ],
+)
+def test_a_missing_module_that_tests_import_must_be_allowed(
+    tmp_path: Path, todos: list[dict[str, Any]], expected: int
+) -> None:
+    source = "from shop.invoice import total\nimport shop.cart, os.path\n"
+    guarded = "try:\n    import shop.fast\nexcept ImportError:\n    pass\n"
+    files = {"t.py": source + guarded, "u.py": GOOD_TEST, "shop/cart.py": ""}
+    found = [each.message for each in findings(tmp_path, *todos, files=files)]
+    wanted = "t.py:1 imports shop.invoice, but shop/invoice.py does not exist, and 'a' may not write it"
+    assert found == [wanted] * expected
+
+
 def test_a_branch_need_not_be_allowed_to_write_its_failure_report(tmp_path: Path) -> None:
     makes = {"expected_artifacts": ["diagnostics/a_failure_report.json"]}
     branched = branch("a1", "a", criteria=makes, allowed_files=["src/**"])
