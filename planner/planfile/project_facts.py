@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.catalog import Purpose, parse_command
 from planner.errors import CommandSyntaxError
+from planner.model.plan import ArtifactSpec
+from planner.planfile.discovery import plan_boundary
 from planner.planfile.project_files import RootedFiles
 from planner.policy.criteria import commands_of
+from planner.text.glob_patterns import is_glob
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from planner.model.plan import Plan
+    from planner.planfile.loader import LoadedPlan
 
 MANIFESTS = ("pyproject.toml", "setup.py", "setup.cfg", "package.json", "Cargo.toml", "go.mod")
 """Manifest files of a project."""
@@ -47,6 +51,34 @@ def configured_tools(root: Path) -> frozenset[str]:
         sections = re.findall(rf"^{header}(\w+)", held.text if held else "", re.MULTILINE)
         found.update(_SECTIONS[name] for name in sections if name in _SECTIONS)
     return frozenset(found)
+
+
+def misplaced_root(loaded: LoadedPlan) -> tuple[str, str] | None:
+    """Return problem and remedy if a plan without ``root`` names files that exist only in a folder above.
+
+    Up to three levels are searched, within the folder that may contain the root.
+    """
+    if "root" in loaded.plan.model_fields_set:
+        return None
+    named: dict[str, None] = {}
+    for criterion in (each for todo in loaded.plan.items for each in loaded.criteria[todo.id]):
+        spec, command = criterion.spec, criterion.command
+        if command is not None and command.pytest is not None:
+            named |= dict.fromkeys(each.partition("::")[0] for each in command.pytest.selections)
+        elif isinstance(spec, ArtifactSpec) and not is_glob(spec.path):
+            named[spec.path] = None
+    boundary = plan_boundary(loaded.path)
+    above = [each for each in loaded.root.parents[:3] if each.is_relative_to(boundary)]
+    for folder in (loaded.root, *above):
+        found = next((name for name in named if name and (folder / name).exists()), None)
+        if found is not None and folder != loaded.root:
+            root = Path(os.path.relpath(folder, loaded.root)).as_posix()
+            return f"no file that the plan names exists below its root, but {found} exists below {root}", (
+                f"add root: {root} to the plan"
+            )
+        if found is not None:
+            break
+    return None
 
 
 def repository_fingerprint(root: Path, plan: Plan) -> str:

@@ -17,6 +17,7 @@ from planner.lint.facts import made_by
 from planner.model.findings import PathKind, PlanFinding
 from planner.planfile.discovery import project_root
 from planner.planfile.loader import LoadedPlan, load_plan, shown_path
+from planner.planfile.project_facts import misplaced_root
 from planner.planfile.project_files import RootedFiles, is_below, source_files, walk
 from planner.policy.dependencies import reachable
 from planner.text.glob_patterns import is_glob, matches, plain
@@ -76,7 +77,10 @@ def _made_before(flat: FlatPlan, sub: PlanTree) -> frozenset[str]:
 def _findings(loaded: LoadedPlan, **known: Any) -> tuple[PlanFinding, ...]:
     """Return one file's findings in order; ``known`` are further arguments of :class:`LintFacts`."""
     facts = LintFacts(loaded.plan, loaded.criteria, ProjectFiles(loaded.root), **known)
-    findings = [_place(found, loaded) for found in check(facts)]
+    found = list(check(facts))
+    if (misplaced := misplaced_root(loaded)) is not None:
+        found.append(LintFinding("root-misplaced", ("todo_list_id",), None, *misplaced))
+    findings = [_place(each, loaded) for each in found]
     return tuple(sorted(findings, key=lambda finding: (finding.line or 0, finding.column or 0)))
 
 

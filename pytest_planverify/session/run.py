@@ -23,6 +23,7 @@ import pytest
 from planner.model.journal import CheckRun
 from planner.model.plan import Budget
 from planner.model.verdicts import CheckKind, Isolation, TestOutcome, Verdict
+from planner.planfile.project_facts import misplaced_root
 from planner.planfile.project_files import OWN_REPORTS
 from planner.policy.outcomes import sub_plan_verdict
 from pytest_planverify.baseline import load_baseline
@@ -162,6 +163,9 @@ class SessionRun:
         self._schedule = Schedule(flat, self.todos, self._decided)
         self.result = PlanResult(flat, self.todos, {todo.id: {} for todo in self.todos}, self.asked)
         self.result.notes += self._last_verdicts.remarks
+        own_plans = {each.path: each for each in map(flat.owner, self._by_id)}
+        misplaced = filter(None, map(misplaced_root, own_plans.values()))
+        self.result.notes += map("; ".join, misplaced)
         self.reds = 0
         """Number of failing criteria so far, for ``--maxfail``; the caller adds those of earlier plans."""
         self.spent: tuple[BudgetFact, tuple[str, ...]] | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from example_project import Example, Verified
+from example_project import Example, Verified, todo
 from text_bundles import read_bundle
 
 PLANS = read_bundle(Path(__file__).parents[2] / "fixtures/plans/invalid.txt")
@@ -60,3 +60,14 @@ def test_every_invalid_plan_of_several_is_reported(tmp_path: Path):
 
     assert_refused(run, *PLANS)
     assert sorted(path.name for path in tmp_path.iterdir()) == list(PLANS)
+
+
+def test_a_run_of_a_plan_in_a_sub_folder_without_root_names_the_root(tmp_path: Path):
+    example = Example(tmp_path, {"test_it.py": "def test_it(): pass\n"})
+    example.plan(todo("it", "pytest test_it.py"), path="plans/plan.yaml")
+
+    run = example.verify("plans/plan.yaml", outcomes=tmp_path / "plans/.planverify/outcomes.json")
+
+    assert run.exit_code == 1
+    notes = " ".join(run.output.split())
+    assert "but test_it.py exists below ..; add root: .. to the plan" in notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lint_samples import GOOD_TEST, findings, only, rules, todo
+from text_bundles import write_files
 
 from planner import lint
 from planner.catalog.tables import load_table
@@ -341,11 +343,32 @@ def test_findings_have_positions_and_follow_the_order_of_the_file(tmp_path: Path
     } <= {(each.line, each.column, each.rule, each.place) for each in found}
 
 
+@pytest.mark.parametrize(
+    ("place", "keys", "root"),
+    [
+        ("plans/p.json", {}, ".."),
+        ("a/b/c/p.json", {}, "../../.."),
+        ("a/b/c/d/p.json", {}, None),  # too far
+        ("p.json", {}, None),
+        ("plans/p.json", {"root": "."}, None),
+    ],
+)
+def test_a_plan_whose_files_exist_only_above_its_root_gets_the_missing_root(
+    tmp_path: Path, place: str, keys: dict[str, Any], root: str | None
+) -> None:
+    path = tmp_path / place
+    plan = {"todo_list_id": "p", **keys, "items": [own(criteria={"expected_artifacts": ["product.py"]})]}
+    write_files(tmp_path, {"pytest.ini": "", "t.py": GOOD_TEST, place: json.dumps(plan)})
+    found = [each.fix for each in validate_plan(path) if each.rule == "root-misplaced"]
+    assert found == ([f"add root: {root} to the plan"] if root else [])
+
+
 def test_the_table_lists_exactly_the_rules_in_use() -> None:
     sources = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.glob("*.py"))
     used = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', sources))
     used |= {each["rule"] for each in load_table("pytest_options")["doubtful"]}
     used |= {f"{noun}-missing" for noun in ("contract", "fixture", "schema")}
+    used.add("root-misplaced")  # of planner.planfile, as it looks outside of the root
     assert set(LINT_RULES) <= used
     found = set(re.findall(r'Finding\(\s*"([a-z-]+)"', sources))
     assert found <= set(LINT_RULES)
