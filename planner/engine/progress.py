@@ -147,7 +147,9 @@ def _waits(state: State, record: TodoRecord, children: Sequence[StatusNode]) -> 
     if record.life is TodoLife.ACTIVE and (record.retries or record.by_person) and not state.policy.driven:
         return f"{repair_turn(record)}, by the {record.todo.agent_role}"
     if record.life is TodoLife.TESTING:
-        return "the last run was inconclusive" if record.waited else "to be verified"
+        because = record.next_step.because if record.next_step else record.asked_by[1]
+        reason = because.partition(":")[0]  # without the headline of the failure
+        return f"to be verified again, as {reason}" if record.waited else "to be verified"
     if record.behind is not None:
         return f"for the repair of {record.behind}, which fails for the same cause"
     # The ids below a parent are shown without it, as it stands in the same line.

@@ -83,6 +83,13 @@ def test_status_shows_the_details_of_one_todo(verified: Command) -> None:
     assert "└─ a_branch_01" in ran.out
 
 
+def test_a_fault_of_the_environment_is_not_called_inconclusive(command: Command) -> None:
+    command.plan(with_test("a"))
+    command.outcomes(failed("a", "ENVIRONMENT_ERROR", owner="environment"))
+
+    assert "to be verified again, as something was missing\n" in command("status", "plan.yaml").out
+
+
 def test_secrets_in_what_a_run_found_are_not_shown(command: Command) -> None:
     token = "ghp_" + "a1B2" * 9
     command.plan(with_test("a"))
