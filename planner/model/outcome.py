@@ -264,7 +264,7 @@ class Outcome(ReadValue):
     touched_files: tuple[str, ...] = ()
     diff_hash: str | None = None
     metrics: OutcomeMetrics = OutcomeMetrics.model_construct()
-    recorded: dict[str, tuple[float | str, ...]] = Field(default_factory=dict)
+    recorded: dict[str, tuple[int | float | str, ...]] = Field(default_factory=dict)
     failure_evidence: Failure | None = None
     """The failure that decides which role acts."""
     failures: tuple[Failure, ...] = ()

@@ -6,9 +6,11 @@ corrections apply.
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -228,14 +230,14 @@ class Assembler:
         )
         return CheckRun(check=check)
 
-    def _recorded(self, todo: Todo, runs: Sequence[CheckRun]) -> dict[str, tuple[float | str, ...]]:
+    def _recorded(self, todo: Todo, runs: Sequence[CheckRun]) -> dict[str, tuple[int | float | str, ...]]:
         """Return all recorded numbers, and any value recorded under the name of a metric in the plan."""
         asked = {
             criterion.spec.name
             for criterion in self.result.plan.criteria[todo.id]
             if isinstance(criterion.spec, MetricSpec)
         }
-        found: dict[str, tuple[float | str, ...]] = {}
+        found: dict[str, tuple[int | float | str, ...]] = {}
         for name, values in recorded_values(runs).items():
             kept = [_plain(value) for value in values if name in asked or is_number(value)]
             if kept:
@@ -335,11 +337,11 @@ def _tests_passed(runs: Sequence[CheckRun], children: Sequence[Outcome]) -> bool
     return bool(commands) and all(commands)
 
 
-def _plain(value: Any) -> float | str:
-    try:
-        return float(value) if is_number(value) else str(value)
-    except OverflowError:  # an integer beyond the range of floats
-        return str(value)
+def _plain(value: Any) -> int | float | str:
+    with suppress(OverflowError):  # an integer beyond the range of floats
+        if is_number(value) and math.isfinite(float(value)):
+            return value
+    return str(value)
 
 
 def root_causes(results: Sequence[Assembled]) -> tuple[Cause, ...]:
