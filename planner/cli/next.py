@@ -447,7 +447,8 @@ class _NextScreen(Screen):
         order = {name: place for place, name in enumerate(self._run.state.live)}
         ready = [each for each in works if each not in repairs]
         ready.sort(key=lambda each: order[each.todo_id])
-        self._section(f"Ready ({len(ready)}), in parallel", ready, self._begin)
+        parallel = ", in parallel" if len(ready) > 1 else ""
+        self._section(f"Ready ({len(ready)}){parallel}", ready, self._begin)
         if ready:
             self._brief(ready[0].todo_id)
         for action in actions:

@@ -168,6 +168,12 @@ def test_a_todo_without_prior_work_is_ready_with_its_allowed_files(command: Comm
     assert commands_of(ran) == ["brief  planner next plan.yaml --brief a"]
 
 
+def test_a_single_ready_todo_is_not_called_parallel(command: Command):
+    command.plan(with_test("a"))
+
+    assert "Ready (1)\n" in command("next", "plan.yaml").out
+
+
 def test_the_brief_of_a_task_has_no_control_sequences_and_secrets(command: Command):
     command.plan({**with_test("a"), "title": "A\x1b[31m\u202e", "intent": f"use ghp_{'a1B2' * 9}"})
 
