@@ -530,7 +530,8 @@ def _tail(outcome: Outcome, name: Standing) -> str:
         nearest, *rest = outcome.blocked_by or ("a dependency",)
         return f"by {nearest}" + (f" and {len(rest)} more" if rest else "")
     if name is Standing.NOT_RUN:
-        return "; ".join(dict.fromkeys(check.reason for check in outcome.checks if check.reason))
+        parts = (part for check in outcome.checks if check.reason for part in check.reason.split("; "))
+        return "; ".join(dict.fromkeys(parts))
     runs = [check.taken_from for check in outcome.checks if check.taken_from]
     # Ids of runs begin with their time, so that the greatest is that of the latest.
     if name is Standing.DONE and runs and len(runs) == len(outcome.checks):

@@ -140,6 +140,13 @@ def test_reason_for_omitted_todos_is_shown_once() -> None:
     assert text.count("· not run") == 4
 
 
+def test_a_part_of_the_reason_that_several_criteria_share_is_shown_once() -> None:
+    test = check("tests[0]", verdict=Verdict.NOT_RUN, reason="not selected in this run; it is new")
+    file = check("metrics[0]", CheckKind.METRIC, Verdict.NOT_RUN, reason="not selected in this run")
+    shown = summary(document(outcome("a", "Todo", TodoState.PENDING, test, file), exit_status=1))
+    assert "not selected in this run; it is new\n" in shown
+
+
 def test_unfinished_todos_show_their_reason() -> None:
     shown = summary(samples.mixed_document())
     assert shown.endswith(
