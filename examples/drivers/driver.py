@@ -26,6 +26,6 @@ while events:
                 subprocess.run(["pytest", "-q", "--planverify", f"newest.yaml::{todo}"], stdout=sys.stderr)
                 found = json.loads(pathlib.Path(".planverify/outcomes.json").read_text())["outcomes"]
                 told = {"event": "verified", "answers": action["seq"]}
-                events += [told | {"outcome": each} for each in found]
+                events += [told | {"outcome": each} for each in found if each["todo_id"] == todo]
         else:  # a person is asked, or told something
             print(json.dumps(action), flush=True)

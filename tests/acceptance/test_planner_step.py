@@ -322,6 +322,7 @@ def test_the_log_that_a_driver_keeps_beside_the_plan_is_no_work_of_a_branch(desk
 
     assert '"allowed_files": ["shop.py"]' in said
     assert '"plan": "completed"' in said
+    assert "late-answer" not in said, "no outcome of another todo was told"
 
 
 def test_the_shell_driver_completes_a_plan(desk: Path) -> None:
