@@ -29,7 +29,7 @@ from planner.cli.arguments import (
 from planner.cli.exits import Status, UsageMistake, complain, program
 from planner.cli.screen import Screen, print_json, write
 from planner.engine.intake import time_of
-from planner.engine.progress import repair_turn, shown_state
+from planner.engine.progress import repair_turn
 from planner.engine.requests import brief_of, instructions_for
 from planner.engine.state import revised_plans
 from planner.model.actions import AskHuman, Implement, LoadSubPlan, QuestionKind, Verify
@@ -478,18 +478,17 @@ class _NextScreen(Screen):
     def _head(self) -> None:
         """Add the plan's name and state, and how many todos are in which state."""
         state = self._run.state
-        own = (each for each in state.todos.values() if not (each.is_branch or each.todo.is_temporary))
-        todos = [each for each in own if not each.children]
-        states = [shown_state(state, record) for record in todos]
-        # Instead of a parent, the todos of its sub-plan count, also before they are loaded.
-        total = len(todos) + sum(len(plan.items) - 1 for plan in self._run.later_plans.values())
-        counts = [f"{states.count('done')} of {counted(total, 'todo')} done"]
-        unverified = sum(record.life is TodoLife.TESTING and record.waited > 0 for record in todos)
+        tree = self._run.status()
+        states = tree.counts()
+        counts = [f"{tree.done} of {counted(tree.total, 'todo')} done"]
+        # A parent is waited for by its todos.
+        records = (each for each in state.todos.values() if not (each.is_branch or each.children))
+        unverified = sum(record.life is TodoLife.TESTING and record.waited > 0 for record in records)
         for count, word in (
-            (states.count("test_failed"), "failed"),
-            (states.count("failed"), "given up"),
-            (states.count("skipped"), "skipped"),
-            (states.count("blocked"), "blocked"),
+            (states.get("test_failed", 0), "failed"),
+            (states.get("failed", 0), "given up"),
+            (states.get("skipped", 0), "skipped"),
+            (states.get("blocked", 0), "blocked"),
             (unverified, "could not be verified"),
         ):
             counts += [f"{count} {word}"] if count else []

@@ -10,7 +10,6 @@ from planner.cli.app import command
 from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_todos, option
 from planner.cli.next import failure_facts, known_todo, outcome_of, readiness, show_remarks
 from planner.cli.screen import TODO_STATES, Screen, print_json
-from planner.engine.progress import status_tree
 from planner.model.base import qualified
 from planner.model.verdicts import Verdict
 from planner.planfile.loader import shown_path
@@ -51,7 +50,7 @@ def status(
     """Show the tree of todos: the state of each, progress at every level, and what blocks what."""
     choice = choose_todos(plan)
     run = PlanRun.open(choice.path, outcomes, log, keep=True)
-    tree = status_tree(run.state, run.later_plans)
+    tree = run.status()
     by_id = {each.id: each for each in tree.walk()}
     named = (*(choice.todo_ids or ()), *([] if todo is None else [todo]))
     nodes = [by_id[known_todo(run, each)] for each in named]

@@ -11,7 +11,7 @@ from planner.policy.criteria import criterion_ids
 from planner.text.display import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from planner.engine.state import State, TodoRecord
     from planner.model.plan import Plan
@@ -63,10 +63,11 @@ _ORDER = (
 )
 
 
-def status_tree(state: State, later: Mapping[str, Plan]) -> StatusNode:
+def status_tree(state: State, plans: Mapping[str, Plan], passed: Collection[str] = ()) -> StatusNode:
     """Build the status tree of a run; return its root, the plan.
 
-    ``later`` are the sub-plans that the engine has not loaded yet, by qualified id of their parent.
+    ``plans`` are the sub-plans by qualified id of their parent, also those that the engine loads later.
+    ``passed`` are the ids of their todos that have passed a verification.
     """
     # Grouped once: searching the children of each parent would compare every todo with every parent.
     by_level: dict[str, list[TodoRecord]] = {}
@@ -76,11 +77,13 @@ def status_tree(state: State, later: Mapping[str, Plan]) -> StatusNode:
     blocked = state.blocked()
 
     def unloaded(parent: str, life: str) -> Iterator[StatusNode]:
-        for todo in later[parent].items if parent in later else ():
+        for todo in plans[parent].items if parent in plans else ():
             name = qualified(parent, todo.id)
             below = tuple(unloaded(name, life))
-            total = _progress(below)[1] if below else 1
-            yield StatusNode(id=name, title=todo.title, state=life, children=below, total=total)
+            is_done = name in passed and not below
+            done, total = _progress(below) if below else (int(is_done), 1)
+            shown = TodoLife.DONE.value if is_done else life
+            yield StatusNode(id=name, title=todo.title, state=shown, children=below, done=done, total=total)
 
     def node_of(record: TodoRecord) -> StatusNode:
         children = tuple(node_of(each) for each in by_level.get(record.id, ()))

@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING
 
 from planner.engine import fold, step
 from planner.engine.intake import must_restart, report_run, time_of
+from planner.engine.progress import status_tree
 from planner.engine.state import is_plan_of
 from planner.engine.transaction import moment
 from planner.errors import FileWriteError, ForeignOutcomesError, LogError, PlannerError
 from planner.model.events import RunPolicy, RunResumed, Verified
-from planner.model.verdicts import PlanState
+from planner.model.verdicts import PlanState, TodoState
 from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes, verify_command
 from planner.planfile.record_files import load_answers
-from planner.planfile.tree import load_tree
+from planner.planfile.tree import SEPARATOR, load_tree
+from planner.policy.outcomes import state_of
 from planner.store.run_log import RecordedRun, RunLog, Step, make_log_folder, next_log, plan_logs
 from planner.store.session import EventCompleter, submission
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from planner.engine import State
+    from planner.engine.progress import StatusNode
     from planner.model.actions import Action
     from planner.model.answers import Answer
     from planner.model.events import Event
@@ -126,8 +129,20 @@ class PlanRun:
     @property
     def later_plans(self) -> dict[str, Plan]:
         """Return the sub-plans that the engine loads when their parents begin, by id of the parent."""
-        subs = self.tree.sub_plans()
-        return {name: sub.loaded.plan for name, sub in subs.items() if name not in self.state.parts}
+        subs, state = self.tree.sub_plans(), self.state
+        return {
+            name: sub.loaded.plan
+            for name, sub in subs.items()
+            # A driver may carry out a part of the plan.
+            if name not in state.parts and name.partition(SEPARATOR)[0] in state.records
+        }
+
+    def status(self) -> StatusNode:
+        """Return the status tree; todos of a later sub-plan are done if the last verification says so."""
+        document = None if self.is_driven else self._document
+        outcomes = () if document is None else document.outcomes
+        passed = {each.todo_id for each in outcomes if state_of(each) is TodoState.DONE}
+        return status_tree(self.state, self.later_plans, passed)
 
     @property
     def is_driven(self) -> bool:

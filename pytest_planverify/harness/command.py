@@ -43,7 +43,7 @@ from pytest_planverify.baseline.repository import ask, git
 from pytest_planverify.checks.processes import end_processes_of, is_alive, start_time
 from pytest_planverify.harness.agents import parse_agents
 from pytest_planverify.harness.loop import Ending, Loop, RunOptions, RunSetup, plan_files
-from pytest_planverify.harness.progress import RunProgress, leaf_todos
+from pytest_planverify.harness.progress import RunProgress
 from pytest_planverify.harness.snapshots import Snapshots, delete_trees
 from pytest_planverify.harness.turns import TurnPool
 from pytest_planverify.harness.undo import AFTER_RUN, BASELINE, BEFORE_RUN, DRIVER, refuse_while_running
@@ -71,10 +71,13 @@ def run_command(plan: Path, options: RunOptions) -> int:
     Raises :class:`planner.errors.PlannerError`, or ``UsageMistake`` for options that do not fit.
     """
     tree = load_tree(plan)
+    with suppress(PlannerError):  # the engine asks for a sub-plan that cannot be loaded when it is due
+        tree.load_all()
+    plans = {name: sub.loaded.plan for name, sub in tree.sub_plans().items()}
     root = tree.loaded.root
     agents = parse_agents(options.agents, root)
     _check_options(options, agents)
-    progress = RunProgress(sys.stdout, as_json=options.as_json)
+    progress = RunProgress(sys.stdout, plans, as_json=options.as_json)
     with closing(TurnPool(options.jobs, options.executor)) as pool:
         part = _requested_part(tree.loaded.plan, options, progress)
         setup = RunSetup(tree, part, agents, options, progress, pool)
@@ -315,13 +318,14 @@ def _refuse_or_save(setup: RunSetup, name: str) -> None:
 def _conclude(loop: Loop, ending: Ending, setup: RunSetup) -> int:
     """Print the result of the run and how to continue; return the exit status."""
     progress, words = setup.progress, shlex.quote(setup.shown)
-    todos = leaf_todos(loop.state)
-    done = sum(record.life is TodoLife.DONE for record in todos)
+    tree = progress.tree(loop.state)
     progress.line(
-        f"{ending.value}: {done} of {counted(len(todos), 'todo')} done, {counted(progress.turns, 'turn')}"
+        f"{ending.value}: {tree.done} of {counted(tree.total, 'todo')} done, "
+        f"{counted(progress.turns, 'turn')}"
     )
-    # A todo has failed if it has branches, retries or an outcome.
-    failed = [record for record in todos if record.branches or record.retries or record.outcome]
+    own = (each for each in loop.state.records.values() if not (each.is_branch or each.todo.is_temporary))
+    # A todo has failed if it has branches, retries or an outcome; a parent has its todos instead.
+    failed = [each for each in own if not each.children and (each.branches or each.retries or each.outcome)]
     if failed:
         recovered = sum(record.life is TodoLife.DONE for record in failed)
         progress.line(f"recovered {recovered} of {counted(len(failed), 'failed todo')}")

@@ -4,37 +4,43 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from typing import TYPE_CHECKING, Any, TextIO
 
 from _pytest._io import TerminalWriter
 
+from planner.engine.progress import status_tree
 from planner.model.actions import QuestionKind
-from planner.model.verdicts import TodoLife
 from planner.text.display import counted
 from planner.text.redaction import redact
 from planner.text.sanitizing import clean, one_line
 from pytest_planverify.reports.screen import ReportScreen, StyledText
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from planner.engine import State
-    from planner.engine.state import TodoRecord
+    from planner.engine.progress import StatusNode
     from planner.model.actions import AskHuman
     from planner.model.outcome import Outcome
+    from planner.model.plan import Plan
     from pytest_planverify.harness.agents import Turn, TurnReport
     from pytest_planverify.harness.snapshots import FileChanges
 
 
 class RunProgress:
-    """Writer of the progress; called by the loop's thread only."""
+    """Writer of the progress; called by the loop's thread only.
 
-    def __init__(self, stream: TextIO, *, as_json: bool = False) -> None:
+    ``plans`` are the sub-plans by id of their parent, whose todos count before they begin.
+    """
+
+    def __init__(self, stream: TextIO, plans: Mapping[str, Plan], *, as_json: bool = False) -> None:
         self._screen = ReportScreen(TerminalWriter(stream))
         self._as_json = as_json
         self._started = time.monotonic()
         self._shown: tuple[int, int] = (-1, -1)
         """Numbers of finished and of all todos, as last shown."""
         self._waits_for = ""
+        self._plans = plans
         self.turns = 0
         """Number of turns started so far."""
         self._tokens = 0
@@ -126,19 +132,22 @@ class RunProgress:
 
     def state(self, state: State) -> None:
         """Show the number of finished todos if it has changed."""
-        lives = Counter(record.life for record in leaf_todos(state))
-        done, total = lives[TodoLife.DONE], sum(lives.values())
-        if (done, total) != self._shown:
-            self._shown = (done, total)
+        tree = self.tree(state)
+        if (tree.done, tree.total) != self._shown:
+            self._shown = (tree.done, tree.total)
             seconds = time.monotonic() - self._started
             self._write(
                 "state",
-                f"  {done} of {total} done, {counted(self.turns, 'turn')}, {seconds:.0f} s",
+                f"  {tree.done} of {tree.total} done, {counted(self.turns, 'turn')}, {seconds:.0f} s",
                 plan=state.plan_state.value,
-                todos={life.value: count for life, count in lives.items()},
+                todos=tree.counts(),
                 turns=self.turns,
                 tokens=self._tokens,
             )
+
+    def tree(self, state: State) -> StatusNode:
+        """Return the status tree, with the todos that the engine loads later."""
+        return status_tree(state, self._plans)
 
     def _write(self, event: str, line: str, **facts: Any) -> None:
         """Write one event: ``line`` for people, or its ``facts`` as JSON."""
@@ -147,13 +156,3 @@ class RunProgress:
         for part in [text] if self._as_json else self._screen.texts(text):
             self._screen.line(StyledText(part))
         self._screen.tw.flush()
-
-
-def leaf_todos(state: State) -> list[TodoRecord]:
-    """Return the plan's todos that are worked on themselves: no parents of a loaded sub-plan.
-
-    Neither branches nor the steps before them are todos of the plan.
-    """
-    loaded = {record.within for record in state.todos.values()}
-    own = (each for each in state.todos.values() if not (each.is_branch or each.todo.is_temporary))
-    return [each for each in own if each.id not in loaded]

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import pytest
 from baseline_samples import commit_all
-from module_project import PYTEST_INI
+from module_project import PYTEST_INI, write_files
 from real_command import (
     LEAN_TERMINAL,
     PYTHON,
@@ -262,6 +262,24 @@ def test_a_turn_outside_its_limits_is_undone_and_stops_the_run(project: Path, co
     assert {name: (project / name).read_text() for name in FILES} == before
     assert not (project / "conftest.py").exists()
     assert not (project / ".planverify/answers.json").exists()
+
+
+def test_the_todos_of_a_later_sub_plan_count_and_no_turn_may_change_its_file(project: Path):
+    later = PLAN.replace("todo_list_id: shop", "todo_list_id: later\nroot: ..")
+    tail = "  - {id: later, title: Later, sub_plan: plans/later.yaml, dependencies: [price]}\n"
+    first = PLAN.partition("  - id: basket")[0].replace('["shop/price.py"]', "['**']")
+    write_files(project, {"plan.yaml": first + tail, "plans/later.yaml": later})
+
+    forger = f"{HONEST}\nopen('plans/later.yaml', 'a').write('# done')"
+    done = carry_out(project, forger)
+
+    assert done.exit_code == 13, str(done)
+    assert "  0 of 3 done, 0 turns" in done.output
+    assert "changed plans/later.yaml, which the plan protects; the turn is undone" in done.output
+    # The todos that a run of a part was not to carry out are no todos of that run.
+    assert carry_out(project, forger, *PRICE).exit_code == 13
+    unknown = run_forked(project, "status", "plan.yaml", "later/basket")
+    assert "there is no todo 'later/basket' in the plan" in unknown.output
 
 
 def test_a_turn_may_leave_reports_of_tools(project: Path):

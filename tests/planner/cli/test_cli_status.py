@@ -152,6 +152,16 @@ def test_the_todos_of_a_sub_plan_are_shown_and_counted_before_it_begins(phases: 
     )
 
 
+def test_todos_of_a_sub_plan_that_passed_before_it_began_are_done(phases: Command) -> None:
+    phases.plan(with_test("a"), {"id": "later", "sub_plan": "phases/buffer.yaml", "dependencies": ["a"]})
+    phases.outcomes(
+        undecided("a", "needs_human"), done("later/buffer-tests"), undecided("later/buffer-impl", "stale")
+    )
+
+    assert phases("status", "plan.yaml").out.splitlines()[-1] == "1 done, 1 testing, 1 pending"
+    assert "1 of 3 todos done" in phases("next", "plan.yaml").out
+
+
 def test_after_a_plan_change_other_verdicts_remain_valid_and_a_run_is_requested(verified: Command) -> None:
     verified.plan(with_test("a"), with_test("new"))
 

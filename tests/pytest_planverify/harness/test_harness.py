@@ -34,7 +34,7 @@ from pytest_planverify.checks.processes import start_time
 from pytest_planverify.harness import stop_hook, turns
 from pytest_planverify.harness.agents import Turn, TurnReport, parse_agents, run_turn
 from pytest_planverify.harness.command import _register_driver  # pyright: ignore[reportPrivateUsage]
-from pytest_planverify.harness.progress import RunProgress, leaf_todos
+from pytest_planverify.harness.progress import RunProgress
 from pytest_planverify.harness.snapshots import Records, Snapshots, _copy_files
 from pytest_planverify.harness.turns import SentTurn, TurnPool
 from pytest_planverify.harness.undo import DRIVER, refuse_while_running, restore_snapshot
@@ -577,4 +577,4 @@ def test_a_step_before_a_repair_is_no_todo_of_the_progress() -> None:
     run.is_red("a", Category.LINT_ERROR)
 
     assert run.started == ["a_step_01"]
-    assert [each.id for each in leaf_todos(run.state)] == ["a"]
+    assert RunProgress(io.StringIO(), {}).tree(run.state).total == 1
