@@ -456,9 +456,10 @@ class _NextScreen(Screen):
                 where = action.sub_plan or action.sub_project_id
                 text = f"{action.todo_id}: write or correct its sub-plan, {where}"
                 self.paragraph(text, first="plan   ", indent=7)
-        waiting, clip = [*self._waiting()], partial(self.clipped, "  ")
+        clip = partial(self.clipped, "  ")
+        waiting = [f"{name}: {why}" for name, why in self._waiting() if not named or name in named]
         self._section(f"Waiting ({len(waiting)})", waiting, clip)
-        self._section("Later", [*_later_waves(self._run.state)], clip)
+        self._section("Later", [*_later_waves(self._run.state, named)], clip)
 
     def _section(self, title: str, items: Sequence[Any], show: Callable[[Any], None]) -> None:
         """Add a blank line, a title, and the items, each by ``show``; nothing if there are none."""
@@ -665,23 +666,25 @@ class _NextScreen(Screen):
             verify = f"pytest --planverify {shlex.quote(f'{self._plan}::{action.todo_id}')}"
             self.clipped("    verify: ", verify)
 
-    def _waiting(self) -> Iterator[str]:
-        """Yield the todos that wait for a failed todo, for files, for a free place, or another branch."""
+    def _waiting(self) -> Iterator[tuple[str, str]]:
+        """Yield the todos that wait for a failed todo, for files, or for another branch, each with why."""
         state = self._run.state
         for name, red in sorted(state.blocked().items()):
-            yield f"{name}: blocked by {red}"
+            yield name, f"blocked by {red}"
         steps = ((each.next_step.behind, each.id) for each in self._records.values() if each.next_step)
         for holder, name in sorted(steps):
             if holder in state.live:
-                yield f"{name}: after {holder}, which may write the same files"
+                yield name, f"after {holder}, which may write the same files"
         for record in self._records.values():
             step = record.next_step
             if step is not None and step.kind == "branch" and record.question is None:
-                yield f"{record.id}: its branch waits for another branch to end (max_concurrent_branches)"
+                yield record.id, "its branch waits for another branch to end (max_concurrent_branches)"
 
 
-def _later_waves(state: State) -> Iterator[str]:
+def _later_waves(state: State, named: Collection[str]) -> Iterator[str]:
     """Yield the todos that wait for others, by the waves in which they can be worked on together.
+
+    ``named`` are the todos to which they are restricted, if there are any.
 
     The todos of the first wave are those that can begin, or that are under way.
     """
@@ -707,7 +710,7 @@ def _later_waves(state: State) -> Iterator[str]:
     # A parent under way is no work of its own.
     begun = {each.id for each in open_ if each.children} - later
     for number, wave in enumerate((each for each in waves(todos) if not begun.issuperset(each)), 1):
-        if names := [name for name in wave if name in later]:
+        if names := [name for name in wave if name in later and (not named or name in named)]:
             yield f"wave {number}: {listed(names)}"
 
 

@@ -221,6 +221,19 @@ def test_selecting_one_todo_hides_the_others(command: Command):
     assert [each["todo_id"] for each in ran.json["actions"]] == ["b_branch_01"]
 
 
+def test_selecting_todos_hides_what_others_wait_for(command: Command):
+    command.plan(
+        *(with_test(name) for name in "ab"), *(with_test(name, dependencies=["a"]) for name in "cd")
+    )
+
+    before = command("next", "plan.yaml::b,d").out
+    command.outcomes(failed("a"), pending("c", state="blocked"), pending("d", state="blocked"))
+    after = command("next", "plan.yaml::b,d").out
+
+    assert before.endswith("\n\nLater\n  wave 2: d\n")
+    assert after.endswith("\n\nWaiting (1)\n  d: blocked by a\n")
+
+
 def test_a_named_todo_is_shown_with_the_steps_before_its_repair_and_without_those_of_others(
     command: Command,
 ):

@@ -498,7 +498,7 @@ def test_turn_carries_the_small_ignored_files_behind_a_large_one(
 def test_progress_marks_as_failed_only_what_failed(state: str, glyph: str) -> None:
     stream, is_done = io.TextIOWrapper(io.BytesIO(), "utf-8"), state == "done"
     outcome = Outcome(todo_id="a", state=TodoState(state), success=is_done, tests_passed=is_done)
-    RunProgress(stream).verified(outcome)
+    RunProgress(stream, {}).verified(outcome)
     stream.seek(0)
     assert stream.read().split() == [glyph, "a", state]
 
