@@ -61,11 +61,14 @@ TOOL_CRITERIA = {
 MOST_TEXT = 300
 """The most characters of a description that is made here."""
 
-# A file, but neither inside of a URL nor an abbreviation that looks like one; or a folder in back quotes.
+# A file, but neither inside of a URL nor an abbreviation that looks like one; or a folder, but not "w/".
 _PATH = re.compile(
     r"(?<![\w./:+-])(?!e\.g\b|i\.e\b)"
-    r"((?:\.{0,2}/)?(?:[\w.+-]+/)*[\w+-][\w.+-]*\.[A-Za-z][A-Za-z0-9]{0,4})(?![\w/])"
-    r"|`((?:[\w.+-]+/)+)`"
+    r"(?:((?:\.{0,2}/)?(?:[\w.+-]+/)*[\w+-][\w.+-]*\.[A-Za-z][A-Za-z0-9]{0,4})(?![\w/])"
+    r"|((?:[\w.+-]{2,}/)+)(?![\w/]|\.\w))"
+)
+_ONLY = re.compile(
+    r"\bonly (?:change|edit|modify|touch)\b|\b(?:change|edit|modify|touch) only\b", re.IGNORECASE
 )
 _MODULE = re.compile(
     r"(?:^\W*tests for|\bmodules?) (?:(?:the|module) )*[`'\"]?(?!(?:that|for|of|in|and)\b)([a-z_]\w*)",
@@ -252,8 +255,11 @@ class Planner:
 
         If its description has paths, these are the targets. Else each module that it names, or the domain,
         contributes the files that its documents name, or its existing Python files, or its folder. What its
-        constraints mention, such as "Do not change cart.py", is no target, unless they say "only".
+        constraints mention, such as "Do not change cart.py", is no target, unless they say "only": then
+        "Only change cart.py" leaves nothing else.
         """
+        if only := _paths_in(*(each for each in gap.constraints if _ONLY.search(each))):
+            return [each for each in only if not _is_outside(each)]
         found = [each for each in _paths_in(gap.description) if not _is_outside(each)]
         if not _paths_in(gap.description):
             for folder in _module_folders(gap.description, state):
@@ -325,7 +331,7 @@ def _risk(actions: Sequence[IterationAction], state: ProjectState) -> Risk:
 def _evident(gap: Gap, state: ProjectState) -> list[str]:
     """Return the files of the project that a tool printed, whose paths may be absolute."""
     found: list[str] = []
-    for path in _paths_in(*gap.evidence):
+    for path in (each for each in _paths_in(*gap.evidence) if not each.endswith("/")):
         known = (each for each in state.files if f"/{path}".endswith(f"/{each}"))
         found.append(max(known, key=len, default=path))
     return [each for each in dict.fromkeys(found) if not _is_outside(each)]
@@ -371,8 +377,9 @@ def plan_of_iteration(
 
     Its criteria are the gap's own commands and those of ``tools``: ``ruff check`` and ``pyright``, if the
     project uses them. Where the gap names no usable command, the tests of its target folders must pass, or
-    else a new test file. Test files of the gap's commands that are not among ``files``, those of the
-    project, have to be written. The files that no iteration may change are protected.
+    else a new test file, unless all code is to pass one of the tools. Test files of the gap's commands that
+    are not among ``files``, those of the project, have to be written. Files that no iteration may change
+    are protected, if they exist.
     """
     description = iteration.gap.description
     todo_id = fresh_id(description, set())
@@ -383,7 +390,10 @@ def plan_of_iteration(
     # A gap report may come from another program; with a refused command the plan could not be loaded.
     own = [each for each in iteration.gap.commands if accepted_command(each)]
     missing = [each for each in _paths_in(*own) if is_test_module(each) and each not in (*files, *targets)]
-    if not own:
+    is_of_tool = any(
+        re.match(rf"\W*all code passes {each.split()[0]}\b", description, re.IGNORECASE) for each in tools
+    )
+    if not own and not is_of_tool:
         places = [each for each in targets if each.endswith("tests/")]
         if not places:
             module = re.sub(r"\W", "_", todo_id)
@@ -411,8 +421,9 @@ def plan_of_iteration(
     }
     # Without targets, whoever works on it has to find the files.
     todo |= {"allowed_files": allowed} if targets else {}
-    policy = {"protected_files": list(PROTECTED)}
-    return make_plan(description, [todo], root=root, todo_list_id=iteration.iteration_id, metadata=policy)
+    protected = [each for each in PROTECTED if matching(files, each)]
+    policy = {"metadata": {"protected_files": protected}} if protected else {}
+    return make_plan(description, [todo], root=root, todo_list_id=iteration.iteration_id, **policy)
 
 
 def shown_action(action: IterationAction) -> str:

@@ -202,6 +202,7 @@ def test_every_plan_requires_ruff_and_pyright_and_targets_nothing_protected(
         ("All code passes ruff", ("modify", ("shop/cart.py",))),
         ("Make everything better, e.g. the cart", ("create", ())),
         ("Create module `prices`", ("create", ("modules/prices/",))),
+        ("Refactor shop/, w/o a change of input/output", ("modify", ("shop/",))),
         ("Implement module cart", ("modify", ("src/shop/cart/__init__.py",))),
     ],
 )
@@ -233,6 +234,7 @@ def test_a_missing_test_of_a_gaps_command_may_be_written_and_an_existing_one_not
         ("Move parts of `cart.py` to `money.py`", "Keep `cart.py`'s tests", "create money.py"),
         ("Speed up module shop", "Keep `shop/api.py`", "modify shop/__init__.py shop/cart.py"),
         ("Fix `cart.py`", "Only change `cart.py`", "modify cart.py"),
+        ("Speed up `cart.py` and `other.py`", "Change only `cart.py`", "modify cart.py"),
     ],
 )
 def test_a_constraint_of_an_inbox_item_leaves_out_the_files_that_it_names_unless_it_says_only(
@@ -279,6 +281,20 @@ def test_every_iteration_becomes_a_plan_file_that_loads(
         loaded = load_plan_text(dump_plan(plan, format="yaml"), folder / "plan.yaml").plan
         assert loaded == plan
         assert not any(each.cmd.startswith("rm ") for each in loaded.items[0].acceptance_criteria.tests)
+
+
+def test_code_that_is_to_pass_an_installed_tool_needs_no_new_test() -> None:
+    plan = planned(roadmap("- All code passes ruff"))
+    (todo,), (other,) = (
+        plan_of_iteration(plan, tools=tools, files=()).items for tools in (["ruff check"], [])
+    )
+    assert [each.cmd for each in todo.acceptance_criteria.tests] == ["ruff check ."]
+    assert other.acceptance_criteria.expected_artifacts
+
+
+def test_a_plan_protects_the_protected_files_that_exist() -> None:
+    plan = plan_of_iteration(planned(FIRST), tools=[], files=("shop/seed.py", "kernel/a/b.py"))
+    assert plan.metadata.protected_files == ("kernel/**",)
 
 
 def test_the_log_of_iterations_holds_any_text(tmp_path: Path) -> None:
