@@ -88,7 +88,7 @@ def init(words: WordsArgument = None, state_dir: NewStateOption = None) -> None:
     """Start a design plan with title=TEXT, problem=TEXT and approach=TEXT."""
     folder = StateFolder.create(state_dir, _words(words))
     say(f"wrote {folder.plan_file}")
-    _say_next(STEPS["plan", 2], folder)
+    _say_next(STEPS["plan", 2].command, folder)
 
 
 @app.command(epilog=EPILOG)
@@ -190,7 +190,7 @@ def gate(
         after = folder.decide_gate(phase, passed=passed)
         frozen = ", the plan is frozen" if passed and phase is ReviewPhase.PLAN_DOCS else ""
         say(f"{phase.value}: {after.state.value}, iteration {after.iteration}{frozen}")
-        _say_next(step_after_gate(phase, passed=passed), folder)
+        _say_next(step_after_gate(phase, passed=passed).command, folder)
         return Status.OK
     gate = folder.gates().gate(phase)
     obstacles = [] if gate.is_complete else folder.obstacles(phase)
@@ -199,7 +199,11 @@ def gate(
     for line in obstacles:
         screen.paragraph(as_called(line), indent=2)
     screen.show()
-    return Status.FOUND if obstacles else Status.OK
+    if obstacles:
+        return Status.FOUND
+    after = step_after_gate(phase, passed=True).command
+    _say_next(after if gate.is_complete else f"planner design gate {phase.value} pass", folder)
+    return Status.OK
 
 
 @app.command(epilog=EPILOG)
@@ -236,8 +240,8 @@ def reconcile(
     return Status.OK if set(counts) <= {Match.VERIFIED} else Status.FOUND
 
 
-def _say_next(step: WorkflowStep, folder: StateFolder) -> None:
-    say(as_called(f"next: {step.command} --state-dir {shlex.quote(str(folder.path))}"))
+def _say_next(then: str, folder: StateFolder) -> None:
+    say(as_called(f"next: {then} --state-dir {shlex.quote(str(folder.path))}"))
 
 
 def _phase(name: str) -> ReviewPhase:

@@ -47,6 +47,7 @@ Ordinal = Annotated[int, Field(ge=1, le=1_000_000)]
 # Fields that refer to decisions by their ids, in the middle of a sentence, too. Elsewhere, as in a diff,
 # such a word may be anything.
 _NAMES_DECISIONS = {"decision_ref", "decision_refs", "why_comments", "documentation"}
+_FILES_OF_DIFF = re.compile(r"^(?:---|\+\+\+) [ab]/([^\t\r\n]+)", re.MULTILINE)
 _DECISION_NAMED = re.compile(r"(?<![A-Z0-9-])DL-[0-9]+")
 
 
@@ -384,6 +385,9 @@ def find_gaps(plan: DesignPlan, phase: ReviewPhase) -> list[str]:
     placed = {each for wave in plan.waves for each in wave.milestones}
     for name, text in (("problem", plan.overview.problem), ("approach", plan.overview.approach)):
         require(text.strip(), f"overview.{name} is empty; set it: {set_} overview {name}=TEXT")
+    for decision in plan.planning_context.decision_log:
+        reasons = f"{set_} {decision.id} reasoning_chain=TEXT"
+        require(decision.reasoning_chain.strip(), f"{decision.id} has no reasons; give them: {reasons}")
     require(plan.milestones, f"the plan has no milestone; add one: {add} milestone name=TEXT")
     for each in plan.milestones:
         name, intents, changes = each.id, each.code_intents, each.code_changes
@@ -406,9 +410,16 @@ def find_gaps(plan: DesignPlan, phase: ReviewPhase) -> list[str]:
             for intent in intents:
                 change = f"{add} change --to {name} intent_ref={intent.id} file={intent.file} diff=@FILE"
                 require(intent.id in changed, f"{intent.id} has no code change; add one: {change}")
+            files = {intent.id: intent.file for intent in intents}
             for change in changes:
                 is_diff = any(line.startswith(("@@ ", "--- ")) for line in change.diff.splitlines())
                 require(is_diff, f"{change.id}.diff is not a unified diff: {set_} {change.id} diff=@FILE")
+                about, fix = files[change.intent_ref], f"{set_} {change.id} file=FILE"
+                fault = f"{change.id} changes {change.file}, but"
+                require(change.file == about, f"{fault} {change.intent_ref} is about {about}: {fix}")
+                named = _FILES_OF_DIFF.findall(change.diff)  # none in a diff of hunks alone
+                is_named = not named or change.file in named
+                require(is_named, f"{fault} its diff {', '.join(dict.fromkeys(named))}: {fix}")
         if needs_documentation:
             comment = f"{set_} {name} documentation.module_comment=TEXT"
             require(

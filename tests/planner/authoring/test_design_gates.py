@@ -105,7 +105,15 @@ def test_duplicate_item_ids_are_refused() -> None:
         ("M-001 has no test file", DESIGN, "M-001", "tests.files="),
         ("M-001 is documentation only but has", DESIGN, "M-001", "is_documentation_only=true"),
         ("M-001 is in no wave", DESIGN, "W-1", "milestones="),
+        ("DL-001 has no reasons", DESIGN, "DL-001", "reasoning_chain="),
         ("CC-001.diff is not a unified diff", CODE, "CC-001", "diff=words"),
+        (
+            "CC-001 changes shop/cart.py, but its diff shop/tax.py",
+            CODE,
+            "CC-001",
+            "diff=--- a/shop/tax.py\n+++ b/shop/tax.py\n@@ -1 +1 @@\n-a\n+b\n",
+        ),
+        ("CC-001 changes shop/cart.py, but CI-001 is about shop/a.py", CODE, "CI-001", "file=shop/a.py"),
         ("M-001 has no documentation", DOCS, "M-001", "documentation.module_comment="),
     ],
 )
@@ -307,15 +315,19 @@ def test_a_gate_shows_its_iteration_and_blocking_items(planner: Command, folder:
     folder.decide_gate(DESIGN, passed=True)
     passed = planner("design", "gate", "plan-design")
 
-    state = "plan-design: RETRY, iteration 2\n"
-    assert (passing.status, passing.out) == (0, state)
+    state, where = "plan-design: RETRY, iteration 2\n", f"--state-dir {folder.path}\n"
+    assert (passing.status, passing.out) == (
+        0,
+        f"{state}next: planner design gate plan-design pass {where}",
+    )
     assert (blocked.status, blocked.out) == (1, f"{state}  qa-002 (COULD, *) is FAIL: too short\n")
     assert (refused.status, refused.err.count("\n")) == (4, 1)
     assert "qa-002 (COULD, *) is FAIL: too short" in refused.err
     assert not_failed.status == 4
     assert "no item blocks it; set one to FAIL, or pass the gate" in not_failed.err
     assert "no item blocks it; set one to FAIL, or complete the plan" in incomplete.err
-    assert (passed.status, passed.out) == (0, "plan-design: COMPLETE, iteration 2\n")
+    assert passed.status == 0
+    assert passed.out == f"plan-design: COMPLETE, iteration 2\nnext: planner workflow plan --step 6 {where}"
 
 
 @pytest.mark.parametrize(
