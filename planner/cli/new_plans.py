@@ -47,6 +47,7 @@ from planner.planfile.loader import load_plan_text
 from planner.planfile.plan_folder import HOME
 from planner.planfile.project_facts import repository_fingerprint
 from planner.planfile.tree import load_flat
+from planner.planfile.writer import format_of
 from planner.policy.outcomes import state_of
 from planner.store.run_log import RunLog
 from planner.text.display import counted, moment
@@ -126,6 +127,8 @@ def init(
         "A todo with requires_testing: false is not verified: replace that by verify: COMMAND.",
     )
     write_plans({output: plan_text(plan, heading, notes)})
+    for each in notes if format_of(output) == "json" else ():  # which has no comments
+        complain(each)
     return _write_agents(output) if agents and output != STANDARD_OUTPUT else Status.OK
 
 

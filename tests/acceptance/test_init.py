@@ -56,6 +56,10 @@ def test_the_first_plan_of_a_repository_validates_and_is_verified(shop: Path) ->
     assert not (shop / "AGENTS.md").exists()
 
 
+def test_checks_that_a_plan_in_json_cannot_list_in_comments_are_told(shop: Path) -> None:
+    assert "planverify: - basedpyright (pyproject.toml)\n" in ran("init", "-o", "plan.json", cwd=shop).err
+
+
 def test_an_existing_plan_is_replaced_only_with_force(shop: Path) -> None:
     (shop / "plan.yaml").write_text("mine: true\n")
 

@@ -36,7 +36,11 @@ def complete(data: dict[str, Any]) -> None:
         milestone = add_part(data, "milestone", words)
         words = [f"file={file}", f"function={function}", "behavior=round", "decision_refs=DL-001"]
         add_part(data, "intent", words, to=milestone)
-        words = [f"intent_ref=CI-{number:03d}", f"file={file}", f"diff={DIFF.replace('shop/cart.py', file)}"]
+        words = [
+            f"intent_ref=CI-{number:03d}",
+            f"file={file}",
+            f"diff={DIFF.replace('shop/cart.py', file)}",
+        ]
         add_part(data, "change", words, to=milestone)
         add_part(data, "wave", [f"milestones={milestone}"])
 
