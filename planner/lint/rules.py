@@ -43,9 +43,15 @@ def check(facts: LintFacts) -> Iterator[LintFinding]:
     yield from _globs(facts)
     yield from _template(facts)
     yield from _routing(facts)
+    # The planner inserts temporary todos before branches, and before other such steps.
+    steps = {each for todo in facts.plan.items if is_branch(todo) for each in todo.dependencies}
     for todo in facts.plan.items:
         if todo.parent_id is not None:
             yield from _branch(facts, todo, todo.parent_id)
+        elif todo.is_temporary and todo.id not in steps:
+            message = f"'{todo.id}' is temporary, but repairs no todo, and no branch depends on it"
+            fix = "name the todo that it repairs as parent_id, or remove is_temporary"
+            yield facts.finding("branch-invalid", todo, ("is_temporary",), message, fix)
         yield from _limits(facts, todo)
         if not is_branch(todo):
             yield from _references(facts, todo)
@@ -136,6 +142,8 @@ def _branch(facts: LintFacts, todo: Todo, parent_id: str) -> Iterator[LintFindin
     elif parent.parent_id is not None:
         problem = f"'{parent_id}' is itself a branch: name its primary todo, and it as via"
         faults.append(("parent_id", problem))
+    if "is_temporary" in todo.model_fields_set and not todo.is_temporary:
+        faults.append(("is_temporary", f"'{todo.id}' is a branch, which is temporary"))
     if facts.waits_for(todo.id, parent_id):
         faults.append(("dependencies", f"'{todo.id}' repairs '{parent_id}' but waits for it"))
     if todo.via is not None and (via is None or via.parent_id != parent_id):

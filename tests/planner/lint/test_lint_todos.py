@@ -106,6 +106,9 @@ def branch(name: str, parent: str, **keys: Any) -> dict[str, Any]:
         ([branch("a1", "a", branch_depth=3)], "is 3 deep, but max_branch_depth is 2"),
         ([branch("a1", "a", dependencies=["a"])], "'a1' repairs 'a' but waits for it"),
         ([own("b", dependencies=["a"]), branch("a1", "a", dependencies=["b"])], "but waits for it"),
+        ([own("b", is_temporary=True)], "'b' is temporary, but repairs no todo"),
+        ([own("a1", parent_id="a", is_temporary=False)], "'a1' is a branch, which is temporary"),
+        ([own("b", is_temporary=True), branch("a1", "a", dependencies=["b"])], None),
         ([branch("a1", "a", branch_depth=1), branch("a2", "a", via="a1", branch_depth=2)], None),
     ],
 )
