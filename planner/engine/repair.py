@@ -315,9 +315,10 @@ def _apply_failure(tx: Transaction, record: TodoRecord, event: Verified) -> None
     record = tx.red(record, **findings, same=same, flaky=flaky, waited=0)
     _stop_on_streak(tx, record, failure)
     if record.parent_id is not None:
-        # A deeper branch of the same todo continues the count.
+        # A deeper branch of the same todo continues the counts.
         primary = tx.records[record.parent_id]
-        tx.update(primary, signature=record.signature, diff_hash=record.diff_hash, same=same)
+        counts = {"diff_hash": record.diff_hash, "same": same, "flaky": flaky}
+        tx.update(primary, signature=record.signature, **counts)
         if not is_same_failure:
             record = _refit(tx, record, record, old)
         attempt_failed(tx, record, f"{record.id} still fails")

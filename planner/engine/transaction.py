@@ -482,7 +482,7 @@ def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...] = ()) -
     )
     if todo.parent_id is not None:
         primary = tx.records[qualified(within, todo.parent_id)]
-        # The count of identical failures continues, as the branch works on the same failure.
+        # The counts of identical and of flaky failures continue, as the branch works on the same failure.
         record = record._replace(
             rank=(*primary.rank, len(primary.branches) + 1),
             parent_id=primary.id,
@@ -493,6 +493,7 @@ def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...] = ()) -
             signature=primary.signature,
             diff_hash=primary.diff_hash,
             same=primary.same,
+            flaky=primary.flaky,
         )
         tx.update(primary, branches=(*primary.branches, record.id))
     tx.records[record.id] = record

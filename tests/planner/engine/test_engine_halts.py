@@ -89,6 +89,17 @@ def test_a_halt_on_identical_failures_names_the_todo_that_failed_also_before_its
     assert halt_of(run).because.startswith("t1 failed 2 times in the same way")
 
 
+def test_flaky_verifications_of_a_todo_and_its_branch_are_one_streak():
+    run = Told(todo("t1"), todo("t2"), halt={"identical_failures": None})
+    run.is_red("t1", Category.FLAKY_TEST)
+    run.is_red("t1_branch_01", Category.FLAKY_TEST)
+    assert goes_on(run)
+
+    run.is_red("t1_branch_01", Category.FLAKY_TEST)
+
+    assert halt_of(run).because == "3 verifications of t1 in a row were flaky"
+
+
 def test_a_done_todo_resets_the_count_of_consecutive_failures():
     run = Told(*map(todo, ("t1", "t2", "t3", "t4")), max_branch_depth=0, halt={"consecutive_failures": 2})
 
