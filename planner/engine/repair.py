@@ -335,14 +335,14 @@ def _apply_failure(tx: Transaction, record: TodoRecord, event: Verified) -> None
 
 def _stop_on_streak(tx: Transaction, record: TodoRecord, failure: Failure) -> None:
     """Raise :class:`Stop` if the same failure, or flakiness, has repeated as often as the policy allows."""
-    limits, culprit = tx.top.halt, (record.parent_id or record.id,)
+    limits, culprits = tx.top.halt, tuple(filter(None, (record.parent_id, record.id)))
     if limits.identical_failures is not None and record.same >= limits.identical_failures:
-        because = f"{culprit[0]} failed {record.same} times in the same way ({record.signature}), and the "
+        because = f"{culprits[0]} failed {record.same} times in the same way ({record.signature}), and the "
         because += "product did not change"
-        raise Stop("halt-on-identical-failure", because, culprit, failure.category)
+        raise Stop("halt-on-identical-failure", because, culprits, failure.category)
     if limits.flaky_streak is not None and record.flaky >= limits.flaky_streak:
-        because = f"{record.flaky} verifications of {culprit[0]} in a row were flaky"
-        raise Stop("halt-on-flaky-streak", because, culprit, failure.category)
+        because = f"{record.flaky} verifications of {culprits[0]} in a row were flaky"
+        raise Stop("halt-on-flaky-streak", because, culprits, failure.category)
 
 
 def _move_preexisting(tx: Transaction, record: TodoRecord, failures: tuple[Failure, ...]) -> bool:

@@ -78,7 +78,7 @@ def test_failures_in_a_row_halt_the_run_at_the_limit_of_the_policy(
             assert goes_on(run)
 
 
-def test_a_halt_on_identical_failures_names_the_todo_that_failed_also_before_its_branch():
+def test_a_halt_on_identical_failures_names_the_todo_and_halts_it_with_its_branch():
     run = Told(todo("t1"))
     run.is_red("t1", message="it broke", diff_hash="sha256:same")
 
@@ -87,6 +87,7 @@ def test_a_halt_on_identical_failures_names_the_todo_that_failed_also_before_its
     )
 
     assert halt_of(run).because.startswith("t1 failed 2 times in the same way")
+    assert [run.life(each) for each in halt_of(run).todo_ids] == ["halted", "halted"]
 
 
 def test_flaky_verifications_of_a_todo_and_its_branch_are_one_streak():
