@@ -182,8 +182,11 @@ def _todo(screen: Screen, run: PlanRun, node: StatusNode) -> None:
     for label, text in facts:
         if text:
             screen.labelled(label, text)
-    # The newest verification may be one that the engine did not apply, for instance of a changed plan.
-    outcome = outcome_of(run, node.id) or record.outcome
+    # The newest verification may be one that the engine did not apply, for instance of a changed plan; or
+    # one that did not select the todo, and says nothing of its failure.
+    outcome = outcome_of(run, node.id)
+    if outcome is None or all(check.verdict is Verdict.NOT_RUN for check in outcome.checks):
+        outcome = record.outcome or outcome
     if outcome is None:
         return
     shown = outcome.checks[:_MOST_CHECKS]
@@ -205,5 +208,7 @@ def _todo(screen: Screen, run: PlanRun, node: StatusNode) -> None:
         screen.line(f"and {len(outcome.checks) - _MOST_CHECKS} more checks", indent=2)
     for label, text in failure_facts(run, record, outcome).items():
         screen.labelled(label, text)
-    if (failure := outcome.failure_evidence) is not None and failure.rerun:
+    # That of a branch's outcome would rerun the branch.
+    failure = record.failure if outcome is record.outcome else outcome.failure_evidence
+    if failure is not None and failure.rerun:
         screen.line(f"  {screen.style('rerun    ', 'quiet')}{screen.one_line(failure.rerun)}")
