@@ -515,15 +515,24 @@ class _Replay:
         from coverage import CoverageData
 
         data_file = os.path.join(str(controller.topdir), str(controller.cov.config.data_file))
+        files: set[str] = set()
         for number, path in enumerate(self._spec.measured):
             data = CoverageData(basename=path)
             data.read()
-            if data.measured_files():
-                # As pytest-cov does where other processes measure: this one imports nothing of the project.
-                controller.cov._warn_no_data = controller.cov._warn_unimported_source = False
+            files |= data.measured_files()
             data.close()
             # Named like the data files of parallel processes, which coverage combines.
             shutil.move(path, f"{data_file}.planverify-{number}")
+        if not files:
+            return
+        controller.cov._warn_no_data = False
+        # This process imports nothing of the project: coverage would warn of all that it was to measure.
+        unmatched: list[str] = controller.cov._inorout.source_pkgs_unmatched
+        for package in [*unmatched]:
+            own = f"/{package.replace('.', '/')}"
+            paths = (f"/{each.replace(os.sep, '/')}" for each in files)
+            if any(f"{own}/" in path or path.endswith(f"{own}.py") for path in paths):
+                unmatched.remove(package)
 
 
 def _replay_record(config: pytest.Config, record: Record) -> None:

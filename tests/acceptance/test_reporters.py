@@ -407,6 +407,12 @@ def test_coverage_contexts_and_appended_data_are_kept(example: Example):
     assert contexts <= data.measured_contexts()
 
 
+def test_coverage_warns_of_a_module_that_no_test_imports_and_of_no_other(example: Example):
+    run = report(example, [*COVERAGE, "--cov=shop.prices", "--cov=typo"], GREEN)
+
+    assert re.findall(r"Module ([\w.]+) was never", run.text) == ["typo"], str(run)
+
+
 def test_a_command_that_uses_xdist_is_reported_once(example: Example):
     run = report(
         example,
