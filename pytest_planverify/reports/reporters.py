@@ -159,7 +159,7 @@ def confirmation_start(given: GivenOptions, command: Sequence[str], *, scratch: 
 
     A coverage limit that the command itself sets is part of its verdict, and is kept.
     """
-    own = [option for option in split_options(command) if not _only_writes(option.name)]
+    own = [option for option in split_options(command) if not only_writes(option.name)]
     args: list[str] = []
     for option in given.options:
         # Only where a limit holds for each command is the coverage of a confirmation part of its verdict.
@@ -260,7 +260,7 @@ def _without_annotations(given: GivenOptions, own: Iterable[str]) -> tuple[str, 
     return ("-p", f"no:{ANNOTATIONS}", "-p", f"no:{ANNOTATIONS}.plugin") if needed else ()
 
 
-def _only_writes(name: str) -> bool:
+def only_writes(name: str) -> bool:
     """Return whether an option of a command only writes or sends reports, without effect on its verdict."""
     is_single = len(_PROCESSES.get(name, "wcr")) <= 1
     return name in _WRITING or (is_single and name not in _DECIDING)

@@ -22,6 +22,7 @@ from pytest_planverify.checks.processes import ProcessResult, run_process
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.diagnosis.tool_output import read_traceback
 from pytest_planverify.redaction import evidence_without_secrets
+from pytest_planverify.reports.reporters import only_writes
 from pytest_planverify.session.judge import judge
 from pytest_planverify.session.records import Death, RawEvidence, TestRecord, WorkerRecord
 from pytest_planverify.session.run_folder import clear_path
@@ -119,6 +120,12 @@ def write_requested_report(judgement: Judgement, args: Sequence[str], *, root: P
         with suppress(OSError):
             (root / target).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, root / target)
+
+
+def without_reports(args: Sequence[str]) -> list[str]:
+    """Return the arguments for a repeated run, which must not overwrite the reports of the first."""
+    own = (option for option in split_options(args) if not only_writes(option.name))
+    return [word for option in own for word in option.words]
 
 
 def _not_started(

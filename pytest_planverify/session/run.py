@@ -15,7 +15,7 @@ import os
 import threading
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -407,24 +407,28 @@ class SessionRun:
         from pytest_planverify.session.foreign_pytest import (
             remove_reports,
             run_foreign,
+            without_reports,
             write_requested_report,
         )
 
-        def run() -> Judgement:
+        args = job.invocation.args
+
+        def run(args: Sequence[str]) -> Judgement:
             return run_foreign(
                 self._command(job),
                 job.launcher,
-                job.invocation.args,
+                args,
                 root=job.plan.root,
                 env={**os.environ, **dict(job.command.env)},
                 folder=self.folder.path,
                 watch=self.budget.check,
             )
 
-        judgement = run()
-        write_requested_report(judgement, job.invocation.args, root=job.plan.root, folder=self.folder.path)
+        judgement = run(args)
+        write_requested_report(judgement, args, root=job.plan.root, folder=self.folder.path)
         if self._needs_confirmation(judgement):
-            judgement = confirm(judgement, run, most=self._settings.confirmations, root=job.plan.root)
+            again = partial(run, without_reports(args))
+            judgement = confirm(judgement, again, most=self._settings.confirmations, root=job.plan.root)
         remove_reports(self.folder.path)
         self._keep(job, judgement, isolation=Isolation.SPAWNED)
 

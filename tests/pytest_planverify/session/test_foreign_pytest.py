@@ -13,7 +13,7 @@ import pytest
 from planner.model.evidence import ExceptionFact
 from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, Verdict, Witness
 from pytest_planverify.checks.result import JudgedCommand, Judgement
-from pytest_planverify.session.foreign_pytest import read_report, run_foreign
+from pytest_planverify.session.foreign_pytest import read_report, run_foreign, without_reports
 
 COMMAND = JudgedCommand(check_id="tests[0]", limit_seconds=30, selections=("test_x.py",))
 PYTEST = (sys.executable, "-m", "pytest")
@@ -152,6 +152,21 @@ def test_report_options_of_the_command_are_replaced_with_their_values(tmp_path: 
     judgement = pytest_run(tmp_path, "def test_1(): pass\n", *options)
 
     assert judgement.verdict is Verdict.PASSED
+
+
+def test_a_repeated_run_writes_no_report_in_place_of_that_of_the_first():
+    words = [
+        "-x",
+        "--junitxml=own.xml",
+        "--html",
+        "own.html",
+        "--json-report",
+        "--maxfail",
+        "2",
+        "test_x.py",
+    ]
+
+    assert without_reports(words) == ["-x", "--maxfail", "2", "test_x.py"]
 
 
 def test_successful_session_without_a_passed_test_is_vacuous(tmp_path: Path):
