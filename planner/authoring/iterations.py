@@ -379,7 +379,7 @@ def plan_of_iteration(
     project uses them. Where the gap names no usable command, the tests of its target folders must pass, or
     else a new test file, unless all code is to pass one of the tools. Test files of the gap's commands that
     are not among ``files``, those of the project, have to be written. Files that no iteration may change
-    are protected, if they exist.
+    are protected.
     """
     description = iteration.gap.description
     todo_id = fresh_id(description, set())
@@ -421,7 +421,8 @@ def plan_of_iteration(
     }
     # Without targets, whoever works on it has to find the files.
     todo |= {"allowed_files": allowed} if targets else {}
-    protected = [each for each in PROTECTED if matching(files, each)]
+    # Beside allowed_files, only what exists needs protection.
+    protected = [each for each in PROTECTED if not targets or matching(files, each)]
     policy = {"metadata": {"protected_files": protected}} if protected else {}
     return make_plan(description, [todo], root=root, todo_list_id=iteration.iteration_id, **policy)
 

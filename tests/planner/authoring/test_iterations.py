@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.authoring.iterations import (
+    PROTECTED,
     TOOL_CRITERIA,
     Gap,
     GapReport,
@@ -292,9 +293,16 @@ def test_code_that_is_to_pass_an_installed_tool_needs_no_new_test() -> None:
     assert other.acceptance_criteria.expected_artifacts
 
 
-def test_a_plan_protects_the_protected_files_that_exist() -> None:
-    plan = plan_of_iteration(planned(FIRST), tools=[], files=("shop/seed.py", "kernel/a/b.py"))
-    assert plan.metadata.protected_files == ("kernel/**",)
+@pytest.mark.parametrize(
+    ("description", "protected"), [("Create `a.py`", ("kernel/**",)), ("Make it faster", PROTECTED)]
+)
+def test_a_plan_protects_what_exists_or_all_protected_files_if_any_file_may_be_written(
+    description: str, protected: tuple[str, ...]
+) -> None:
+    plan = plan_of_iteration(
+        planned(roadmap(description)), tools=[], files=("shop/seed.py", "kernel/a/b.py")
+    )
+    assert plan.metadata.protected_files == protected
 
 
 def test_the_log_of_iterations_holds_any_text(tmp_path: Path) -> None:
