@@ -446,7 +446,7 @@ class _NextScreen(Screen):
         # As the engine started them: by priority, memory and place in the plan.
         order = {name: place for place, name in enumerate(self._run.state.live)}
         ready = [each for each in works if each not in repairs]
-        ready.sort(key=lambda each: order[each.todo_id])
+        ready.sort(key=lambda each: order.get(each.todo_id, len(order)))
         parallel = ", in parallel" if len(ready) > 1 else ""
         self._section(f"Ready ({len(ready)}){parallel}", ready, self._begin)
         if ready:

@@ -70,12 +70,11 @@ def misplaced_root(loaded: LoadedPlan) -> tuple[str, str] | None:
     boundary = plan_boundary(loaded.path)
     above = [each for each in loaded.root.parents[:3] if each.is_relative_to(boundary)]
     for folder in (loaded.root, *above):
-        found = next((name for name in named if name and (folder / name).exists()), None)
+        found = next((name for name in named if name and os.path.exists(folder / name)), None)
         if found is not None and folder != loaded.root:
             root = Path(os.path.relpath(folder, loaded.root)).as_posix()
-            return f"no file that the plan names exists below its root, but {found} exists below {root}", (
-                f"add root: {root} to the plan"
-            )
+            problem = f"no file that the plan names exists below its root, but {found} does below {root}"
+            return problem, f"add root: {root} to the plan"
         if found is not None:
             break
     return None

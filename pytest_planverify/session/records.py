@@ -20,7 +20,7 @@ FunctionKey = tuple[str, int, str]
 
 
 class Execution(NamedTuple):
-    """How a test executed a function."""
+    """Execution of a function by a test."""
 
     depth: int
     """Least number of product functions on the path to it."""

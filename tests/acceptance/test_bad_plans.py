@@ -70,4 +70,4 @@ def test_a_run_of_a_plan_in_a_sub_folder_without_root_names_the_root(tmp_path: P
 
     assert run.exit_code == 1
     notes = " ".join(run.output.split())
-    assert "but test_it.py exists below ..; add root: .. to the plan" in notes
+    assert "but test_it.py does below ..; add root: .. to the plan" in notes
