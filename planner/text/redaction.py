@@ -308,6 +308,8 @@ def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
         value
         for name, value in variables.items()
         if len(value) >= _SHORTEST_VALUE
+        # First, as the search is slow, and each worker does this when it starts.
+        and any(stem in name.lower() for stem in _STEMS)
         and _is_random(value)
         and redact(f"{name}={value}").startswith(f"{name}=[redacted: ")
     }
