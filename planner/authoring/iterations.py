@@ -61,11 +61,13 @@ TOOL_CRITERIA = {
 MOST_TEXT = 300
 """The most characters of a description that is made here."""
 
-# A file, but neither inside of a URL nor an abbreviation that looks like one; or a folder, but not "w/".
+# A file, but neither inside of a URL nor an abbreviation that looks like one; or a folder, but not "w/"; or
+# any folder in back quotes.
 _PATH = re.compile(
     r"(?<![\w./:+-])(?!e\.g\b|i\.e\b)"
     r"(?:((?:\.{0,2}/)?(?:[\w.+-]+/)*[\w+-][\w.+-]*\.[A-Za-z][A-Za-z0-9]{0,4})(?![\w/])"
-    r"|((?:[\w.+-]{2,}/)+)(?![\w/]|\.\w))"
+    r"|([\w+-]{2,}/(?:[\w.+-]+/)*)(?![\w/]|\.\w))"
+    r"|`((?:[\w.+-]+/)+)`"
 )
 _ONLY = re.compile(
     r"\bonly (?:change|edit|modify|touch)\b|\b(?:change|edit|modify|touch) only\b", re.IGNORECASE
@@ -259,7 +261,7 @@ class Planner:
         "Only change cart.py" leaves nothing else.
         """
         if only := _paths_in(*(each for each in gap.constraints if _ONLY.search(each))):
-            return [each for each in only if not _is_outside(each)]
+            return only
         found = [each for each in _paths_in(gap.description) if not _is_outside(each)]
         if not _paths_in(gap.description):
             for folder in _module_folders(gap.description, state):
@@ -340,7 +342,7 @@ def _evident(gap: Gap, state: ProjectState) -> list[str]:
 def _paths_in(*texts: str) -> list[str]:
     """Return the paths in texts, normalized; folders end in ``/``."""
     found = (each for text in texts for each in _PATH.finditer(text))
-    paths = (posixpath.normpath(each[1]) if each[1] else each[2] for each in found)
+    paths = (posixpath.normpath(each[1]) if each[1] else each[2] or each[3] for each in found)
     return list(dict.fromkeys(paths))
 
 
@@ -389,7 +391,13 @@ def plan_of_iteration(
     allowed = [f"{each}**" if each.endswith("/") else each for each in targets]
     # A gap report may come from another program; with a refused command the plan could not be loaded.
     own = [each for each in iteration.gap.commands if accepted_command(each)]
-    missing = [each for each in _paths_in(*own) if is_test_module(each) and each not in (*files, *targets)]
+    commands = [each.pytest for text in own if (each := accepted_command(text)) and each.pytest]
+    selected = (posixpath.normpath(one.partition("::")[0]) for each in commands for one in each.selections)
+    missing = [
+        each
+        for each in dict.fromkeys(selected)
+        if is_test_module(each) and each not in (*files, *targets) and not is_protected(each)
+    ]
     is_of_tool = any(
         re.match(rf"\W*all code passes {each.split()[0]}\b", description, re.IGNORECASE) for each in tools
     )

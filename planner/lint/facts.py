@@ -106,7 +106,7 @@ class TestModule:
             names = {str(getattr(node, key)) for node in nodes for key in keys if getattr(node, key, None)}
             self.is_guarded = any(map(_GUARDS.search, names))
             self.impure += _impure_calls(nodes)
-            self.imports += _imports(nodes)
+            self.imports += _imports(nodes[0])
             for node in nodes:
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                     self._scopes.append((node.name, range(node.lineno, (node.end_lineno or 0) + 1)))
@@ -160,17 +160,21 @@ class Selected:
     """Calls in the selected tests that are not repeatable, by kind."""
 
 
-def _imports(nodes: list[ast.AST]) -> Iterator[tuple[str, int]]:
-    """Yield the dotted names of imported modules, but for imports whose failure is handled."""
-    handled = {id(each) for node in nodes if isinstance(node, ast.Try) for each in ast.walk(node)}
-    for node in nodes:
+def _imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Yield the dotted names of imported modules.
+
+    Without imports that may be left out, or whose failure is expected: below ``if``, ``try`` and ``with``.
+    """
+    nodes = [tree]
+    while nodes:
+        node = nodes.pop()
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module]
-        else:
-            continue
-        yield from ((name, node.lineno) for name in names if "." in name and id(node) not in handled)
+            yield from ((alias.name, node.lineno) for alias in node.names if "." in alias.name)
+        elif isinstance(node, ast.ImportFrom):
+            if node.module and not node.level and "." in node.module:
+                yield node.module, node.lineno
+        elif not isinstance(node, ast.If | ast.Try | ast.With | ast.AsyncWith | ast.expr):
+            nodes += reversed([*ast.iter_child_nodes(node)])
 
 
 def _impure_calls(nodes: list[ast.AST]) -> Iterator[tuple[str, str, int]]:
@@ -306,8 +310,8 @@ class LintFacts:
         """Return the path of a module that is missing in a package of the project; ``None`` for others."""
         first, *inner = name.split(".")
         for base in (first, f"src/{first}"):
-            # A folder without Python files, such as one of data, is no package.
-            if self.project.kind(base) is not PathKind.FOLDER or not self.project.files(base):
+            # A folder without Python files of its own, such as one of data, is no package.
+            if not self.project.glob_holds(f"{base}/*.py"):
                 continue
             place = "/".join((base, *inner))
             is_there = self.project.kind(place) is PathKind.FOLDER or self.project.glob_holds(f"{place}.*")

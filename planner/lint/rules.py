@@ -60,6 +60,7 @@ def check(facts: LintFacts) -> Iterator[LintFinding]:
         if not is_branch(todo) and not facts.is_sub_plan:
             yield from _missing_modules(facts, todo)
     yield from _criteria(facts)
+    yield from _unrecorded(facts)
     yield from _size(facts)
 
 
@@ -286,7 +287,7 @@ def _missing_modules(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
             message = f"{place} imports {name}, but {path} does not exist, and '{todo.id}' may not write it"
             fix = f"correct the import, or add \"{path}\" to the allowed_files of '{todo.id}'"
             loc = criterion_place(criterion.id)
-            yield facts.finding("outside-allowed-files", todo, loc, message, fix)
+            yield facts.finding("module-missing", todo, loc, message, fix)
 
 
 def _may_write(facts: LintFacts, todo: Todo, path: str) -> bool:
@@ -350,7 +351,6 @@ def _criteria(facts: LintFacts) -> Iterator[LintFinding]:
             place = ("acceptance_criteria",) if todo.acceptance_criteria else ()
             yield facts.finding("no-test", todo, place, f"'{todo.id}' has no test")
         yield from _metrics(facts, todo)
-        yield from _unrecorded(facts, todo)
         for criterion in facts.criteria_of(todo):
             if (command := pytest_of(criterion)) is not None:
                 yield from _missing(facts, todo, criterion.id, command, unwritten)
@@ -445,31 +445,41 @@ def _metrics(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
                 break
 
 
-def _unrecorded(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
-    """Yield metrics whose name occurs in no source, if the tests of the todo have been written."""
-    metrics = {
-        each.spec.name: criterion_place(each.id)
-        for each in facts.criteria_of(todo)
-        if isinstance(each.spec, MetricSpec)
-    }
-    commands = [each for each in facts.criteria_of(todo) if metrics and each.command is not None]
-    selected = [facts.selected_by(found) for each in commands if (found := pytest_of(each)) is not None]
-    files = [file for each in selected for file in each.files]
-    # What another program records is not known, and who may write tests may still record the metric.
-    if len(selected) < len(commands) or not all(each.files for each in selected):
-        return
-    if any(each.missing_files or each.missing_tests or each.broken for each in selected) or any(
-        facts.makers_of(file) for file in files
-    ):
-        return
+def _unrecorded(facts: LintFacts) -> Iterator[LintFinding]:
+    """Yield metrics whose name occurs in no source, if the tests of their todo have been written."""
+    wanted = [
+        (todo, criterion.spec.name, (*criterion_place(criterion.id), "name"))
+        for todo in facts.primaries
+        for criterion in facts.criteria_of(todo)
+        if isinstance(criterion.spec, MetricSpec) and _has_written_tests(facts, todo)
+    ]
     # Names may also be those of data.
-    fixtures = [plain(each) for one in commands if (each := getattr(one.spec, "fixture", None)) is not None]
-    for path in dict.fromkeys((*files, *fixtures, *facts.project.files("."))):
-        text = (facts.project.text(path) or "") if metrics else ""
-        metrics = {name: loc for name, loc in metrics.items() if name not in text}
-    for name, loc in metrics.items():
-        message = f"no test of '{todo.id}' records the metric '{name}': no Python file has that name"
-        yield facts.finding("metric-unrecorded", todo, (*loc, "name"), message)
+    fixtures = [
+        plain(fixture)
+        for todo in {todo.id: todo for todo, _, _ in wanted}.values()
+        for criterion in facts.criteria_of(todo)
+        if (fixture := getattr(criterion.spec, "fixture", None)) is not None
+    ]
+    names = {name for _, name, _ in wanted}
+    for path in (*fixtures, *facts.project.files(".")) if names else ():
+        text = (facts.project.text(path) or "") if names else ""
+        names = {name for name in names if name not in text}
+    for todo, name, loc in wanted:
+        if name in names:
+            message = f"no test of '{todo.id}' records the metric '{name}': no Python file has that name"
+            yield facts.finding("metric-unrecorded", todo, loc, message)
+
+
+def _has_written_tests(facts: LintFacts, todo: Todo) -> bool:
+    """Return whether all commands of a todo are tests that exist; what others record is not known."""
+    commands = [each for each in facts.criteria_of(todo) if each.command is not None]
+    selected = [facts.selected_by(found) for each in commands if (found := pytest_of(each)) is not None]
+    return len(selected) == len(commands) and all(
+        each.files
+        and not (each.missing_files or each.missing_tests or each.broken)
+        and not any(map(facts.makers_of, each.files))
+        for each in selected
+    )
 
 
 def satisfiable(one: MetricSpec, other: MetricSpec) -> bool:

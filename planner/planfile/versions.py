@@ -181,7 +181,7 @@ def undo_plan(path: Path, *, force: bool = False) -> tuple[list[Path], int]:
                 continue
             for each, (_, written) in files.items():
                 # Code under test can forge a version, which must not replace a file that is no plan.
-                if each != real and plan_id_of(each) is None:
+                if each != real and held[each] is not None and plan_id_of(each) is None:
                     raise file_error(each, "is no plan, or no longer; undo its edits by hand, or name it")
                 if _digest(held[each] or b"") != written and not force:
                     problem = "was edited since it was revised"

@@ -9,6 +9,7 @@ text.
 
 from __future__ import annotations
 
+import json
 import pkgutil
 import re
 import tomllib
@@ -305,8 +306,10 @@ def secret_values(variables: Mapping[str, str]) -> tuple[str, ...]:
     would be found in texts that have nothing to do with it.
     """
     found = {
-        value
+        form
         for name, value in variables.items()
+        # As in the values that a failed assertion shows, and in JSON.
+        for form in (value, repr(value)[1:-1], json.dumps(value)[1:-1])
         if len(value) >= _SHORTEST_VALUE
         # First, as the search is slow, and each worker does this when it starts.
         and any(stem in name.lower() for stem in _STEMS)

@@ -253,10 +253,13 @@ def _plans_in(folder: Path) -> Iterator[Path]:
     None if the folder is unreadable.
     """
     try:
-        files = sorted(path for path in folder.iterdir() if path.suffix in (*_PLAN_SUFFIXES, _LOG_SUFFIX))
+        files = sorted(folder.iterdir())
     except OSError:
         return
-    for path in files[:_MOST_PLANS]:
+    plans, logs = (
+        [path for path in files if path.suffix in suffixes] for suffixes in (_PLAN_SUFFIXES, (_LOG_SUFFIX,))
+    )
+    for path in (*plans[:_MOST_PLANS], *logs[:_MOST_PLANS]):
         # Not parsed: large data files may be beside a plan, and this is done in every run.
         with suppress(OSError), open_regular(path) as file:
             start = file.read(_HEAD_BYTES)

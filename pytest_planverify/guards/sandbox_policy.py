@@ -415,7 +415,8 @@ def _programs(named: Sequence[str], root: str) -> Callable[[Reached], bool]:
         if meant is None or resolve_path(meant) == resolve_path(given):
             return meant is not None
         # ``os.execvp`` tries every folder of PATH, and starts nothing where the file is missing.
-        return name.rpartition("/")[0] in get_exec_path() and not _is_there(name)
+        folders = (each.rstrip("/") for each in get_exec_path())
+        return name.rpartition("/")[0] in folders and not _is_there(name)
 
     return is_granted
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -27,7 +28,7 @@ from planner.model.verdicts import TodoLife
 from planner.planfile.file_writer import replace_file
 from planner.planfile.locks import locked_folder
 from planner.planfile.plan_folder import HOME
-from planner.planfile.project_files import is_cache_or_report, read_regular
+from planner.planfile.project_files import read_regular
 from planner.planfile.record_files import baseline_bytes
 from planner.planfile.tree import load_flat, load_tree
 from planner.policy.dependencies import with_dependencies
@@ -62,6 +63,7 @@ SAVED = "refs/planverify/saved"
 """Prefix of git references to the uncommitted work that runs saved."""
 POLL_SECONDS = 0.2
 """Interval, in seconds, at which the log is polled for an answer."""
+_CACHE = re.compile(r"(?:^|/)(?:__pycache__|\.(?:pytest|mypy|ruff)_cache|\.hypothesis)/|\.py[co]$")
 _ENDED = "ended"
 
 
@@ -291,7 +293,7 @@ def _choose_log(tree: PlanTree, *, resume: bool, restart: bool) -> Path:
 def _refuse_or_save(setup: RunSetup, name: str) -> None:
     """Refuse uncommitted work, or keep it in a git reference, as the options demand.
 
-    The plan, our own files and caches do not count. Raises ``UsageMistake`` if it refuses.
+    The plan, our own files and caches of Python do not count. Raises ``UsageMistake`` if it refuses.
     """
     root = setup.root
     changes = Changes(root)
@@ -299,7 +301,7 @@ def _refuse_or_save(setup: RunSetup, name: str) -> None:
         raise PlannerError(f"{root}: {refusal}; fix the repository")
     own = plan_files(setup.tree)
     changed = changes.of(None)[0] if changes.under_git else ()
-    files = [each for each in changed if each not in own and not is_cache_or_report(each)]
+    files = [each for each in changed if each not in own and not _CACHE.search(each)]
     if not files:
         return
     if setup.options.dirty == "refuse":

@@ -314,7 +314,7 @@ def _connect(executor: str) -> Any:
         ) from None
     host, _, port = address.rpartition(":")
     try:
-        place = host, int(port)
+        place = host.strip("[]"), int(port)  # an IPv6 address stands in brackets
         # A scheduler speaks first; the client would wait for ever for a port that is silent.
         with suppress(ConnectionRefusedError), socket.create_connection(place, _ANSWER_SECONDS) as probe:
             probe.recv(1)

@@ -422,11 +422,17 @@ def _is_test(path: str, site: Site, changes: TreeDifferences) -> bool:
 def _finds_data(pattern: str, changes: TreeDifferences) -> bool:
     """Return whether a pattern of paths matches data of tests, and no other file."""
 
-    def matches(paths: Iterable[str]) -> bool:
-        return any(PurePosixPath(path).match(pattern.lstrip("./")) for path in paths)
+    plain = pattern.lstrip("./")
 
-    # The data first: the product may have thousands of patterns and files.
-    return matches(changes.data & changes.new.keys()) and not matches(changes.new.keys() - changes.data)
+    def matches(paths: Iterable[str]) -> bool:
+        return any(PurePosixPath(path).match(plain) for path in paths)
+
+    # The data first: the product may have thousands of patterns and files. An empty pattern is an error.
+    return (
+        bool(plain)
+        and matches(changes.data & changes.new.keys())
+        and not matches(changes.new.keys() - changes.data)
+    )
 
 
 def _is_data(text: str, changes: TreeDifferences) -> bool:

@@ -225,7 +225,14 @@ def test_a_missing_module_that_tests_import_must_be_allowed(
 ) -> None:
     source = "from shop.invoice import total\nimport shop.cart, os.path\n"
     guarded = "try:\n    import shop.fast\nexcept ImportError:\n    pass\n"
-    files = {"t.py": source + guarded, "u.py": GOOD_TEST, "shop/cart.py": ""}
+    guarded += "if TYPE_CHECKING:\n    import shop.types\nwith raises(ImportError):\n    import shop.no\n"
+    inner = "import client.api\n"  # of client/client, as with pythonpath = client
+    files = {
+        "t.py": source + guarded + inner,
+        "u.py": GOOD_TEST,
+        "shop/cart.py": "",
+        "client/client/api.py": "",
+    }
     found = [each.message for each in findings(tmp_path, *todos, files=files)]
     wanted = "t.py:1 imports shop.invoice, but shop/invoice.py does not exist, and 'a' may not write it"
     assert found == [wanted] * expected
