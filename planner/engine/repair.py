@@ -28,7 +28,6 @@ from planner.model.edits import (
     RaiseLimit,
     RetargetCheck,
 )
-from planner.model.events import Decision
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category, Family, Owner, Role
 from planner.model.verdicts import TodoLife, TodoState, Verdict
@@ -742,9 +741,6 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
     except EditConflictError:  # propose the branch alone
         edits, final = (), branch
     tried = () if last is None else (f"branch {last.todo.id}",)
-    options = OPTIONS[QuestionKind.APPROVE_BRANCH]
-    if asks_a_person(record.todo):  # no similar approval ever covers such a todo
-        options = tuple(each for each in options if each != Decision.APPROVE_SIMILAR)
     context = AddContext(
         rule="context-for-the-repair",
         because="the branch needs instructions",
@@ -757,7 +753,7 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
         question_id=name,
         todo_id=record.id,
         question=f"may {name} be made?",
-        options=options,
+        options=OPTIONS[QuestionKind.APPROVE_BRANCH],
         rule=step.rule,
         because=because,
         branch=final.model_copy(update={"debug_instructions": context.text}),

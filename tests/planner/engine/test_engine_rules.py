@@ -345,8 +345,6 @@ def test_approve_similar_covers_open_questions_and_later_failures_of_that_class(
     run.decides(Decision.APPROVE, run.asked())
     for name in ("t1", "t2", "t3"):
         run.is_red(name)
-    offered = {each.todo_id: each.options for each in run.state.questions.values()}
-    assert offered["t3"] == ("approve", "reject", "modify")
     first = next(each for each in run.all_of(AskHuman) if each.question_id == "t1_branch_01")
 
     run.decides(Decision.APPROVE_SIMILAR, first)
