@@ -295,11 +295,17 @@ class Workflow:
 
         Otherwise the engine would ignore the result of the todo, whose work cannot have begun.
         """
-        for name in todo.dependencies:
-            before = self.state.records[name]
-            if before.outcome is None and not before.life.is_final:
-                self._pass_before(before.todo)
-                self._report(simulate_success(before.todo))
+        left, seen = [*todo.dependencies], set[str]()
+        while left:
+            record = self.state.records[left[-1]]
+            is_open = record.outcome is None and not record.life.is_final
+            if is_open and record.id not in seen:  # those before it come first
+                seen.add(record.id)
+                left += record.todo.dependencies
+                continue
+            left.pop()
+            if is_open:
+                self._report(simulate_success(record.todo))
 
     def _report(self, outcome: Outcome) -> None:
         """Report a turn of work and its outcome to the engine, a minute after the last."""

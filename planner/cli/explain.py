@@ -100,9 +100,10 @@ def explain(
 
 def _usual_plan_with(todo_id: str) -> Path | None:
     """Return the usual plan if it has that todo, or the one that such a branch repairs."""
-    usual, name = usual_plan(), todo_id.partition("/")[0].partition("_branch_")[0]
+    usual, name = usual_plan(), todo_id.partition("/")[0]
+    names = {name, name.rpartition("_branch_")[0]}
     with suppress(PlannerError):  # of a plan that cannot be used, nothing has a story
-        if usual is not None and name in {each.id for each in load_plan(usual).plan.items}:
+        if usual is not None and any(each.id in names for each in load_plan(usual).plan.items):
             return usual
     return None
 

@@ -42,6 +42,7 @@ from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.left_files import remember_written
 from planner.planfile.project_files import RootedFiles, unusual_fault, walk
 from planner.planfile.tree import load_flat
+from planner.text.display import listed
 from planner.text.sanitizing import one_line
 
 if TYPE_CHECKING:
@@ -156,6 +157,7 @@ def iterate(
         iteration_id=found.iteration_id,
         gap_category=found.gap.category,
         gap_description=found.gap.description,
+        gap_place=found.gap.place,
         file=str(path),
     )
     write_log(root, [*log, record])
@@ -210,15 +212,16 @@ def _collect_gaps(log: Sequence[IterationRecord], plan: Path | None = None) -> G
     )
     if found is not None and is_outdated:
         complain(f"the outcomes of {path} are out of date; run: {found.verify}")
-    listed = (*gaps_of_inbox(INBOX), *(gaps_of_roadmap(ROADMAP) if ROADMAP.is_file() else ()))
-    if closed := [each for each in listed if is_closed(each, log)]:
-        places = ", ".join(each.evidence[0] for each in closed)
+    entries = (*gaps_of_inbox(INBOX), *(gaps_of_roadmap(ROADMAP) if ROADMAP.is_file() else ()))
+    closed = {gap for gap in dict.fromkeys(entries) if is_closed(gap, log)}
+    if closed:
+        places = listed(dict.fromkeys(each.evidence[0] for each in entries if each in closed), 5)
         complain(f"done, but still listed: {places}; check the box, or remove the file")
     failures = gaps_of_outcomes(found.document) if found and found.document else ()
     return GapReport(
         gaps=(
             # What a run found after the iteration is a gap again.
             *(each for each in failures if not (is_outdated and is_closed(each, log))),
-            *(each for each in listed if each not in closed),
+            *(each for each in entries if each not in closed),
         )
     )

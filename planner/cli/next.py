@@ -201,23 +201,19 @@ def known_todo(run: PlanRun, name: str) -> str:
     """
     state = run.state
     later = [qualified(parent, todo.id) for parent, plan in run.later_plans.items() for todo in plan.items]
-    known = [*state.records, *later]
-    found = [name] if name in known else [each for each in known if each.endswith(f"/{name}")]
-    if len(found) == 1 and found[0] in later:
-        begins = found[0]
-        while begins not in state.records:
-            begins = begins.rpartition("/")[0]
-        comes_first = f"{program()} next shows what comes first"
-        raise UsageMistake(f"{found[0]} has not begun, as {begins} waits for other todos; {comes_first}")
-    if len(found) == 1:
-        return found[0]
+    for known in (state.records, later):
+        found = [name] if name in known else [each for each in known if each.endswith(f"/{name}")]
+        if len(found) == 1 and known is later:
+            raise UsageMistake(f"{found[0]} has not begun; {program()} next shows what comes first")
+        if len(found) == 1:
+            return found[0]
     if name in state.questions:  # a proposal becomes a todo only by an approval
         raise UsageMistake(f"{name} waits for a person; {program()} next shows the question")
-    if name in run.left_out:
+    if name.partition("/")[0] in run.left_out:
         raise UsageMistake(
             f"the run of the plan leaves {name} out; verify it first: {run.found.verify}::{name}"
         )
-    near = nearest(name, sorted(known), "its todos are")
+    near = nearest(name, sorted({*state.records, *later}), "its todos are")
     raise UsageMistake(f"there is no todo '{name}' in the plan; {near}")
 
 
@@ -457,7 +453,7 @@ class _NextScreen(Screen):
                 text = f"{action.todo_id}: write or correct its sub-plan, {where}"
                 self.paragraph(text, first="plan   ", indent=7)
         clip = partial(self.clipped, "  ")
-        waiting = [f"{name}: {why}" for name, why in self._waiting() if not named or name in named]
+        waiting = [f"{name}: {why}" for name, why in self._waiting() if self._is_about(name, named)]
         self._section(f"Waiting ({len(waiting)})", waiting, clip)
         self._section("Later", [*_later_waves(self._run.state, named)], clip)
 
@@ -666,6 +662,11 @@ class _NextScreen(Screen):
             verify = f"pytest --planverify {shlex.quote(f'{self._plan}::{action.todo_id}')}"
             self.clipped("    verify: ", verify)
 
+    def _is_about(self, name: str, named: Collection[str]) -> bool:
+        """Return whether a todo or branch belongs to the named todos, if there are any."""
+        primary = _primary(self._run, self._records[name]).id
+        return not named or _is_below(name, named) or _is_below(primary, named)
+
     def _waiting(self) -> Iterator[tuple[str, str]]:
         """Yield the todos that wait for a failed todo, for files, or for another branch, each with why."""
         state = self._run.state
@@ -679,6 +680,11 @@ class _NextScreen(Screen):
             step = record.next_step
             if step is not None and step.kind == "branch" and record.question is None:
                 yield record.id, "its branch waits for another branch to end (max_concurrent_branches)"
+
+
+def _is_below(name: str, named: Collection[str]) -> bool:
+    """Return whether a todo is one of the named ones, or below one of them."""
+    return name in named or any(name.startswith(f"{each}/") for each in named)
 
 
 def _later_waves(state: State, named: Collection[str]) -> Iterator[str]:
@@ -710,7 +716,8 @@ def _later_waves(state: State, named: Collection[str]) -> Iterator[str]:
     # A parent under way is no work of its own.
     begun = {each.id for each in open_ if each.children} - later
     for number, wave in enumerate((each for each in waves(todos) if not begun.issuperset(each)), 1):
-        if names := [name for name in wave if name in later and (not named or name in named)]:
+        wave = [name for name in wave if name in later]
+        if names := [name for name in wave if not named or _is_below(name, named)]:
             yield f"wave {number}: {listed(names)}"
 
 

@@ -202,7 +202,8 @@ def _todo(screen: Screen, run: PlanRun, node: StatusNode) -> None:
         reason = redact(check.reason) if check.reason and known else ""
         name = check.cmd or check.title or check.kind.value
         # The reason of an open question contains the question, which is its title.
-        text = reason if not check.cmd and name in reason else f"{name}{tests}{reason and f': {reason}'}"
+        is_said = check.verdict is Verdict.NEEDS_HUMAN and not check.cmd and name in reason
+        text = reason if is_said else f"{name}{tests}{reason and f': {reason}'}"
         screen.paragraph(text, indent=2 + 9 + longest + 2 + room + 2, first=lead)
     if len(outcome.checks) > _MOST_CHECKS:
         screen.line(f"and {len(outcome.checks) - _MOST_CHECKS} more checks", indent=2)

@@ -520,6 +520,7 @@ def branch_ended(tx: Transaction, branch: TodoRecord) -> None:
     primary = tx.records[branch.parent_id]
     is_red = primary.life is TodoLife.TEST_FAILED
     if branch.life is TodoLife.DONE:
+        primary = tx.update(primary, flaky=0)  # a passed verification breaks the streak
         if is_red:
             because = f"{branch.id} passed, so its criteria may pass now"
             tx.enqueue(primary, "verify", "branch-passed", because)

@@ -349,8 +349,8 @@ def _fix_lint(situation: Situation) -> Iterator[Edit]:
     linter = quoted(command.text if command is not None else "the linter")
     hint = f"Run this, then review its changes:\n{fix}"
     if fix is None:
-        which = "these files alone" if is_part else "this"
-        hint = f"{linter} cannot fix {which} automatically: fix each complaint by hand."
+        why = "would change other files, too" if is_part else "cannot fix this automatically"
+        hint = f"{linter} {why}: fix each complaint by hand."
     findings = [each for each in situation.findings if not is_part or each.path in files]
     found = [f"{each.path}:{each.line} {each.code or ''} {each.message}" for each in findings]
     hint += f"\nIts complaints: {_few(found, 10)}." if found else ""
@@ -361,7 +361,7 @@ def _fix_lint(situation: Situation) -> Iterator[Edit]:
     yield from _add_step(
         situation,
         "lint-fixed-first",
-        f"{linter} complains{of_what}, and automatic fixes need no branch",
+        f"{linter} complains{of_what}, and {'automatic fixes' if fix else 'corrections'} need no branch",
         f"Apply the automatic fixes of {linter}" if fix else f"Fix what {linter} complains of",
         task,
         allowed_files=narrowed(old, files, folders=False) or old or (),

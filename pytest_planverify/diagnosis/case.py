@@ -380,12 +380,16 @@ class Case:
 
     def remedy_for_missing(self, name: str) -> str:
         """Return what to do about a name that the product lacks: restore it if a change removed it."""
-        # A keyword argument has no blanks around its sign.
-        found = rf"(?:(?:async )?def |class ){re.escape(name)}\b|(?:self\.)?{re.escape(name)}(?:: | = )"
-        defined = re.compile(rf"^([+-])\s*(?:{found})", re.MULTILINE)
-        own = [hunk for hunk in self.evidence.hunks if hunk.side is Side.PRODUCT]
-        signs = {sign: hunk for hunk in own for sign in defined.findall(hunk.text)}
-        if name and signs.keys() == {"-"}:
+        signs: dict[str, Hunk] = {}
+        for hunk in self.evidence.hunks if name else ():
+            # In a function a name without self is a variable. An argument has no blanks around its sign.
+            is_of_function = not (hunk.function or "A").rpartition(".")[2].lstrip("_")[:1].isupper()
+            owner = r"self\." if is_of_function else r"(?:self\.)?"
+            found = rf"(?:(?:async )?def |class ){re.escape(name)}\b|{owner}{re.escape(name)}(?:: | = )"
+            if hunk.side is Side.PRODUCT:
+                for sign in re.findall(rf"^([+-])\s*(?:{found})", hunk.text, re.MULTILINE):
+                    signs[sign] = hunk
+        if signs.keys() == {"-"}:
             return f"restore it; the change at {signs['-'].path}:{signs['-'].line} removed it"
         return "add it, or correct the name"
 

@@ -39,7 +39,9 @@ MOST_TOLD = 50
 
 def names_file(text: str, path: str) -> bool:
     """Return whether a text contains the whole path of a file, which has a suffix."""
-    return "." in path and re.search(rf"(?<![\w.-]){re.escape(path)}(?![\w-])", text) is not None
+    # A bare name must not be the end of another path.
+    before = r"(?<![\w.-])" if "/" in path else r"(?<![\w/.-])(?:\./)?"
+    return "." in path and re.search(rf"{before}{re.escape(path)}(?![\w-])", text) is not None
 
 
 def place(frame: Frame | None, unknown: str = "the code") -> str:

@@ -467,7 +467,9 @@ def _attribute_error(exception: AttributeError, project: ProjectMap) -> dict[str
     # After an AttributeError of a property, Python calls __getattr__, whose error replaces it.
     member = inspect.getattr_static(type(value), exception.name, None)
     code = _code_of(getattr(member, "fget", getattr(member, "func", None)))
-    if code is not None and all(frame.f_code is not code for frame, _ in walk_tb(exception.__traceback__)):
+    raising = [frame.f_code for frame, _ in walk_tb(exception.__traceback__)]
+    is_fallback = bool(raising) and raising[-1].co_name == "__getattr__"
+    if code is not None and is_fallback and all(each is not code for each in raising):
         frames = tuple(_frames_of(exception.__traceback__, project))
         cause = f"property {readable(exception.name, 300)} raises AttributeError"
         own = _frame(code, None, {"__name__": type(value).__module__}, project)

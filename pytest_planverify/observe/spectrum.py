@@ -15,6 +15,7 @@ compared values, is left out, as it executes ``__repr__`` and ``__eq__`` of the 
 from __future__ import annotations
 
 import dis
+import inspect
 import re
 import sys
 from collections import Counter
@@ -46,6 +47,10 @@ _MOST_RETURNS = 10_000
 _MOST_NONES = 50
 """Limit of kept returns of ``None``, the last ones, per phase."""
 _POP, _RETURN = dis.opmap["POP_TOP"], dis.opmap["RETURN_VALUE"]
+_WITHOUT_VALUE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+"""Flags of code whose return of ``None`` only ends it."""
+_WITH_VALUE = frozenset(("__call__", "__enter__", "__getitem__", "__getattr__", "__get__"))
+"""Special methods whose result is a value of their caller; of others such as ``__init__`` it is not."""
 
 _TRACING = re.compile(rb"\b(?:get|set)(?:trace|profile)\b|\bsys\.monitoring\b")
 """Names by which code uses tracing, searched in its source."""
@@ -66,8 +71,8 @@ class Ran(NamedTuple):
     depth: int
     """Number of product functions on the stack at its first call."""
     lines: set[int]
-    nones: dict[CodeType, int]
-    """Functions that used a ``None`` which it returned, with the place of the last one in their order."""
+    nones: dict[int, tuple[CodeType, int]]
+    """Functions that used a ``None`` which it returned, by id, with the last one's place in the order."""
 
 
 class SpectrumRecorder:
@@ -85,6 +90,7 @@ class SpectrumRecorder:
         self._modules = 0
         self._ran: list[Ran] = []
         self._is_wanted = self._was_recorded = False
+        self._nones = 0
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -96,6 +102,7 @@ class SpectrumRecorder:
         if isinstance(item, pytest.Function):  # whatever the name of its file; a doctest's is the product's
             self._sides[str(item.path)] = False
         self._ran, self._is_wanted, self._was_recorded = [], nodeid in self._wanted, False
+        self._nones = 0
         try:
             return (yield)
         finally:
@@ -117,6 +124,8 @@ class SpectrumRecorder:
         """Record the phase that runs inside of this generator, if the test is selected."""
         __tracebackhide__ = True
         probe = probe_of(self._is_product) if self._is_wanted else None
+        if probe is not None:
+            probe.nones = self._nones
         started = probe is not None and probe.start()
         try:
             return (yield)
@@ -124,6 +133,7 @@ class SpectrumRecorder:
             if probe is not None and started:
                 self._was_recorded = True
                 self._ran += probe.stop()
+                self._nones = probe.nones
 
     def _is_product(self, file: str) -> bool:
         """Return whether a file belongs to the product, cached. Never raises."""
@@ -169,7 +179,7 @@ class SpectrumRecorder:
             places = {line - code.co_firstlineno for line in lines}
             bits = sum(1 << place for place in places if 0 <= place < _LARGEST)
             relative = self._recorder.project.relative
-            users = [(at, relative(user.co_filename), user.co_qualname) for user, at in nones.items()]
+            users = [(at, relative(user.co_filename), user.co_qualname) for user, at in nones.values()]
             found.append((number, depth, f"{bits:x}", users))
         self._recorder.write("executed", nodeid=nodeid, functions=functions, ran=found)
 
@@ -192,8 +202,9 @@ class _Probe:
         self._is_product = is_product
         self._found: dict[int, Ran] = {}
         self._has_failed = False
-        self._nones = 0
-        self._uses: dict[tuple[CodeType, int], bool] = {}
+        self.nones = 0
+        """Number of returns of ``None`` so far, also in the phases before."""
+        self._uses: dict[tuple[int, int], bool] = {}
         """By place of a call, whether its result is used."""
 
     def _begin(self, code: CodeType, frame: FrameType) -> Ran | None:
@@ -209,20 +220,22 @@ class _Probe:
 
     def _returned_none(self, frame: FrameType) -> None:
         """Note that a function of the product returned ``None`` to a function that uses the value."""
-        user, ran = frame.f_back, self._found.get(id(frame.f_code))
-        if user is None or ran is None or self._has_failed:
+        user, code = frame.f_back, frame.f_code
+        ran = self._found.get(id(code))
+        is_special = code.co_name.startswith("__") and code.co_name not in _WITH_VALUE
+        if user is None or ran is None or self._has_failed or is_special or code.co_flags & _WITHOUT_VALUE:
             return
-        place = user.f_code, user.f_lasti
+        place = id(user.f_code), user.f_lasti  # code is slow to hash, and may have unhashable constants
         if place not in self._uses:
-            self._uses[place] = _is_used(*place)
+            self._uses[place] = _is_used(user.f_code, user.f_lasti)
         if self._uses[place]:
-            self._nones += 1
-            ran.nones[user.f_code] = self._nones
+            self.nones += 1
+            ran.nones[id(user.f_code)] = user.f_code, self.nones
 
     def _last_nones(self) -> list[Ran]:
         """Return what was executed, with the last returns of ``None`` only."""
         for ran in self._found.values():
-            for user in [each for each, at in ran.nones.items() if at <= self._nones - _MOST_NONES]:
+            for user in [key for key, (_, at) in ran.nones.items() if at <= self.nones - _MOST_NONES]:
                 del ran.nones[user]
         return list(self._found.values())
 
@@ -234,7 +247,7 @@ class _Monitor(_Probe):
         super().__init__(is_product)
         self._monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
         self._tool = 0
-        self._returns: Counter[CodeType] = Counter()
+        self._returns: Counter[int] = Counter()
 
     def start(self) -> bool:
         monitoring = self._monitoring
@@ -274,8 +287,8 @@ class _Monitor(_Probe):
         return self._monitoring.DISABLE
 
     def _on_return(self, code: CodeType, _offset: int, value: object) -> object:
-        self._returns[code] += 1
-        if id(code) not in self._found or self._returns[code] > _MOST_RETURNS:
+        self._returns[id(code)] += 1
+        if id(code) not in self._found or self._returns[id(code)] > _MOST_RETURNS:
             return self._monitoring.DISABLE
         if value is None:
             self._returned_none(sys._getframe(1))

@@ -513,13 +513,15 @@ class _Replay:
         if controller is None:
             return
         from coverage import CoverageData
+        from coverage.exceptions import CoverageException
 
         data_file = os.path.join(str(controller.topdir), str(controller.cov.config.data_file))
         files: set[str] = set()
         for number, path in enumerate(self._spec.measured):
             data = CoverageData(basename=path)
-            data.read()
-            files |= data.measured_files()
+            with suppress(CoverageException):  # a test may have damaged it; pytest-cov warns of that
+                data.read()
+                files |= data.measured_files()
             data.close()
             # Named like the data files of parallel processes, which coverage combines.
             shutil.move(path, f"{data_file}.planverify-{number}")

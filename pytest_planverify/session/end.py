@@ -56,17 +56,17 @@ def conclude(facts: RunFacts, runs: Sequence[SessionRun], *, interrupted: bool) 
     if facts.reporting.given is not None:
         from pytest_planverify.reports.reporter_session import report_criteria
 
-        scratch = runs[0].folder.path / "reports"
         report = report_criteria(
             facts.reporting,
             document,
             [each.flat for each in runs],
-            scratch=scratch,
+            scratch=runs[0].folder.path / "reports",
             script_paths=facts.script_paths,
             color=facts.tw.hasmarkup,
         )
         # Reporters get what pytest would give them, secrets included; it is not kept.
-        shutil.rmtree(scratch / "relay", ignore_errors=True)
+        for each in runs:
+            shutil.rmtree(each.folder.path / "reports", ignore_errors=True)
     if report is not None and report.reason is not None:
         for each in runs:
             each.explain(report.reason)

@@ -21,7 +21,7 @@ from planner.planfile.project_files import read_regular
 from pytest_planverify.checks.processes import ProcessResult, run_process
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.diagnosis.tool_output import read_traceback
-from pytest_planverify.redaction import evidence_without_secrets
+from pytest_planverify.redaction import evidence_without_secrets, without_secrets
 from pytest_planverify.reports.reporters import only_writes
 from pytest_planverify.session.judge import judge
 from pytest_planverify.session.records import Death, RawEvidence, TestRecord, WorkerRecord
@@ -93,7 +93,12 @@ def run_foreign(
     _add_end(record, result)
     judgement = judge(judged, record)
     judgement.duration_ms, judgement.witness = result.duration_ms, witness
+    # A worker does this for its records.
     judgement.evidence = tuple(map(evidence_without_secrets, judgement.evidence))
+    judgement.tests = tuple(
+        each.model_copy(update={"reason": without_secrets(each.reason)}) for each in judgement.tests
+    )
+    judgement.properties = [(name, without_secrets(value)) for name, value in judgement.properties]
     return judgement
 
 

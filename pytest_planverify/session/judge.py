@@ -413,7 +413,7 @@ def over_limit(
     interrupted = (
         each
         for each in results
-        if each.nodeid == record.interrupted and not each.is_red and not record.reruns_of(each)
+        if each.nodeid in record.interrupted and not each.is_red and not record.reruns_of(each)
     )
     swallowing = next(interrupted, None)
     # Alone, the tests may have taken less than the limit, which includes their collection.

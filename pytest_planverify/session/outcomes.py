@@ -509,7 +509,9 @@ def _with_reads(
         return each.model_copy(update={"side": Side.TEST if is_test_path(each.path) else Side.PRODUCT})
 
     def marked(each: Hunk) -> Hunk:
-        is_unread = read is not None and each.path.endswith(_PYTHON) and not is_read(each.path)
+        # A file that only loses lines may be deleted, so that nobody can read it.
+        is_code = each.path.endswith(_PYTHON) and each.added > 0
+        is_unread = read is not None and is_code and not is_read(each.path)
         return each.model_copy(update={"is_unread": True}) if is_unread else each
 
     changed: tuple[ChangedFile, ...] = facts["changed"]

@@ -139,8 +139,8 @@ class WorkerRecord:
         """The worker handles the signal of the soft limit."""
         self.timed_out = False
         """The soft limit ended a test."""
-        self.interrupted: str | None = None
-        """Node id of the test that was last sent the signal of the soft limit."""
+        self.interrupted: set[str] = set()
+        """Node ids of the tests that were sent the signal of the soft limit."""
         self.modules: list[str] = []
         """Installed modules imported by the end of collection."""
         self.files_read: Record | None = None

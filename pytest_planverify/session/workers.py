@@ -726,9 +726,9 @@ class Watcher:
         over = self._clock.seconds() > (running.at + overtime if record.timed_out else started + limit)
         # Only in the call phase: the signal cannot fail a set-up or teardown, but it would interrupt a
         # blocking C call there, such as a sleep.
-        is_first = running.nodeid != record.interrupted
+        is_first = running.nodeid not in record.interrupted
         if over and is_first and not running.worker and self._phase() == "call":
-            record.interrupted = running.nodeid
+            record.interrupted.add(running.nodeid)
             with contextlib.suppress(OSError):
                 os.kill(record.pid, SIGNAL)
 

@@ -41,8 +41,14 @@ SCRIPT = "import os; print(os.environ['SHOP_API_KEY'], 'PASSWORD=hunter22'); rai
 
 
 def test_no_secret_of_a_test_or_command_is_written_or_shown_except_in_node_ids(tmp_path: Path) -> None:
-    example = Example(tmp_path, {"test_it.py": TEST, "check.py": SCRIPT})
-    example.plan(todo("it", "pytest test_it.py", "python check.py"))
+    foreign = TEST.partition("def test_ended")[0].replace("[KEY]", "['b']")
+    example = Example(tmp_path, {"test_it.py": TEST, "check.py": SCRIPT, "test_foreign.py": foreign})
+    metric = {"metrics": [{"name": "key", "operator": ">", "value": 1}]}
+    example.plan(
+        todo("it", "pytest test_it.py", "python check.py"),
+        # Another interpreter, as this is read when it starts.
+        todo("foreign", "PYTHONHASHSEED=1 pytest test_foreign.py --junitxml=j.xml", **metric),
+    )
 
     ran = example.verify(env={"SHOP_API_KEY": OF_THE_ENVIRONMENT})
 

@@ -145,7 +145,7 @@ def wrong_kind_inside_product(case: Case) -> Hit | None:
     weight, what = 1.0 if case.innermost is case.raised_at else 0.85, "gets a value of the wrong type"
     # An object of the product has its type; a misspelt or renamed attribute is likelier.
     name = case.error.name if case.error.object_side is Side.PRODUCT else None
-    if name is not None:
+    if name is not None and not raises_by_hand(case.innermost):
         lacks = f"uses {name}, which {case.error.object_type or 'its object'} lacks"
         return Hit(suggestion=f"{_at(case)} {lacks}: {case.remedy_for_missing(name)}.", weight=weight)
     if callee_of(case.error.message) is not None:

@@ -101,6 +101,17 @@ def test_flaky_verifications_of_a_todo_and_its_branch_are_one_streak():
     assert halt_of(run).because == "3 verifications of t1 in a row were flaky"
 
 
+def test_a_branch_that_passes_breaks_the_streak_of_flaky_verifications():
+    run = Told(todo("t1"), halt={"identical_failures": None})
+    run.is_red("t1", Category.FLAKY_TEST)
+    run.is_red("t1_branch_01", Category.FLAKY_TEST)
+    run.is_done("t1_branch_01")
+
+    run.fails("t1", Category.FLAKY_TEST)
+
+    assert goes_on(run)
+
+
 def test_a_done_todo_resets_the_count_of_consecutive_failures():
     run = Told(*map(todo, ("t1", "t2", "t3", "t4")), max_branch_depth=0, halt={"consecutive_failures": 2})
 

@@ -214,6 +214,15 @@ def test_undo_replaces_no_file_that_is_no_plan(plan: Path, *, force: bool) -> No
     assert mine.read_text() == "mine"
 
 
+def test_undo_restores_a_deleted_sub_plan_if_forced(plan: Path) -> None:
+    write_in_place(load_tree(plan).load_all(), both(plan))
+    Path("phases/two.yaml").unlink()
+
+    undo_plan(plan, force=True)
+
+    assert (plan.read_text(), Path("phases/two.yaml").read_text()) == (PLAN, SUB)
+
+
 def test_a_revised_plan_can_be_written_to_a_pipe(plan: Path) -> None:
     os.mkfifo("pipe")
     handle = os.open("pipe", os.O_RDWR)

@@ -411,6 +411,7 @@ def test_replacement_that_makes_a_large_text_is_not_evaluated() -> None:
 def test_many_patterns_of_paths_and_long_names_are_read_quickly() -> None:
     tree = {**TREE, **{f"pkg/part{number}.txt": "" for number in range(600)}}
     patterns = "".join(f"    open('out/{number}/*.txt')\n" for number in range(600))
+    patterns += "    glob.glob('./')\n"
     tests = {"tests/test_long.py": f"def test_x():\n    {'_check' * 15_000}.x()\n    assert 1 == one()\n"}
     started = time.process_time()
     assert signs({"pkg/x.py": f"def f():\n{patterns}", **tests}, tree=tree) == set()

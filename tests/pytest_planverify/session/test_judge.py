@@ -114,7 +114,7 @@ def test_total_duration_of_tests_is_limited_by_the_criterion(
 
 def test_a_pass_of_a_test_that_was_interrupted_at_the_limit_is_a_timeout():
     session = Session().feed("session_started", pid=1).collected("a", "b").test("a").test("b")
-    session.record.interrupted = "a"
+    session.record.interrupted = {"a", "of another command"}
 
     (evidence,) = judge(command(limit_seconds=1), session.ended()).evidence
 

@@ -287,8 +287,9 @@ def test_changed_file_that_the_error_names_counts_although_the_worker_did_not_re
 def test_changed_code_that_the_criterion_did_not_read_is_marked():
     hunks = (
         Hunk(path="shop/cart.py", line=1),
-        Hunk(path="scratch.py", line=1),
-        Hunk(path="data.csv", line=1),
+        Hunk(path="scratch.py", line=1, added=1),
+        Hunk(path="data.csv", line=1, added=1),
+        Hunk(path="deleted.py", line=1, removed=9),
     )
 
     facts = _with_reads({"changed": (), "hunks": hunks}, {"shop/cart.py"})

@@ -98,9 +98,17 @@ def find(word, ready=None):
     return ready
 
 
+class Box:
+    def __init__(self): ...
+
+
+def numbers():
+    yield from range(3)
+
+
 def usual():
-    for number in range(3):
-        find("a", number or None)
+    for number in numbers():
+        find(Box(), number or None)
     return find("b") or (find("c"), find("d", 1))
 
 
@@ -123,9 +131,9 @@ def test_returned_none_is_recorded_if_the_caller_uses_it(untraced: None):
     ran = {each.code.co_name: each.nones for each in probe.stop()}
 
     # Twice two: the results of the loop, and of usual() in odd(), are dropped; an exception returns none.
-    users = {user.co_name: at for user, at in ran["find"].items()}
+    users = {user.co_name: at for user, at in ran["find"].values()}
     assert users == {"usual": 4}
-    assert ran["usual"] == {}
+    assert ran["usual"] == ran["numbers"] == ran["__init__"] == {}
 
 
 def test_only_the_last_returns_of_none_are_kept(untraced: None):
