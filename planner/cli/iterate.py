@@ -213,15 +213,14 @@ def _collect_gaps(log: Sequence[IterationRecord], plan: Path | None = None) -> G
     if found is not None and is_outdated:
         complain(f"the outcomes of {path} are out of date; run: {found.verify}")
     entries = (*gaps_of_inbox(INBOX), *(gaps_of_roadmap(ROADMAP) if ROADMAP.is_file() else ()))
-    closed = {gap for gap in dict.fromkeys(entries) if is_closed(gap, log)}
-    if closed:
-        places = listed(dict.fromkeys(each.evidence[0] for each in entries if each in closed), 5)
+    if closed := [each.evidence[0] for each in entries if is_closed(each, log)]:
+        places = listed(closed, 5)
         complain(f"done, but still listed: {places}; check the box, or remove the file")
     failures = gaps_of_outcomes(found.document) if found and found.document else ()
     return GapReport(
         gaps=(
             # What a run found after the iteration is a gap again.
             *(each for each in failures if not (is_outdated and is_closed(each, log))),
-            *(each for each in entries if each not in closed),
+            *(each for each in entries if not is_closed(each, log)),
         )
     )
