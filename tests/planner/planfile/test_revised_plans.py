@@ -204,14 +204,15 @@ def test_undo_replaces_no_file_that_is_no_plan(plan: Path, *, force: bool) -> No
     (mine := plan.with_name("mine.txt")).write_text("mine")
     write_in_place(load_tree(plan), titled(plan, "Uno"))
     (version,) = PlanFolder(plan.parent, "shop").versions.iterdir()
-    digest = f"sha256:{sha256(b'mine').hexdigest()}"
-    files = [{"path": mine.name, "before": "", "written": digest}]
-    version.write_text(json.dumps({"version": 1, "plan": "plan.yaml", "files": files}))
+    for name, content in ((mine.name, b"mine"), ("sitecustomize.py", b"")):
+        written = f"sha256:{sha256(content).hexdigest()}"
+        files = [{"path": name, "before": "", "written": written}]
+        version.write_text(json.dumps({"version": 1, "plan": "plan.yaml", "files": files}))
 
-    with pytest.raises(PlannerError, match=r"mine\.txt: is no plan"):
-        undo_plan(plan, force=force)
+        with pytest.raises(PlannerError, match=f"{name}: is no plan"):
+            undo_plan(plan, force=force)
 
-    assert mine.read_text() == "mine"
+    assert (mine.read_text(), plan.with_name("sitecustomize.py").exists()) == ("mine", False)
 
 
 def test_undo_restores_a_deleted_sub_plan_if_forced(plan: Path) -> None:
