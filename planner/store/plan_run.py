@@ -17,7 +17,7 @@ from planner.engine.intake import must_restart, report_run, time_of
 from planner.engine.progress import status_tree
 from planner.engine.state import is_plan_of
 from planner.engine.transaction import moment
-from planner.errors import FileWriteError, ForeignOutcomesError, LogError, PlannerError
+from planner.errors import FileWriteError, ForeignOutcomesError, LogError, PlannerError, RefusedEvent
 from planner.model.events import RunPolicy, RunResumed, Verified
 from planner.model.verdicts import PlanState, TodoState
 from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes, verify_command
@@ -249,14 +249,20 @@ class PlanRun:
 
         The state stays ``None`` if a new run has to be started: there is no log, or the newest log is of
         another version of the plan, or the last verification restarts the run. Raises ``LogError`` if the
-        named log cannot be continued.
+        named log cannot be continued, or if a log follows other rules.
         """
         self.log = given or plan_logs(self.tree.loaded)[-1]
         state, events = None, []
         if self.log.exists():
             with RunLog.read(self.log) as log:
                 events = [entry.event for entry in log.entries()]
-            state = fold(events) if events else None  # a kill may have left no line
+            try:
+                state = fold(events) if events else None  # a kill may have left no line
+            except RefusedEvent as error:
+                raise LogError(
+                    f"{self.log}: it was written by another version, as an event is refused: "
+                    f"{error.problem}; move the log away to begin a new run"
+                ) from None
             outcomes = (each for each in events if isinstance(each, Verified))
             self._reported = {(each.outcome.todo_id, each.run_id) for each in outcomes}
         if state is not None:

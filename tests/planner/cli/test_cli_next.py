@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from planner_command import Command, Ran, done, failed, pending, undecided, with_test
 from sample_documents import run_info
 
+from planner.errors import RefusedEvent
 from planner.model.events import RunStarted
 from planner.model.plan import Plan
 from planner.model.taxonomy import Category, Owner
@@ -23,6 +24,7 @@ from planner.model.verdicts import CheckKind, Since, TodoState, Verdict
 from planner.planfile import latest_outcomes
 from planner.planfile.latest_outcomes import ChangedFiles
 from planner.planfile.loader import load_plan
+from planner.store import plan_run
 from planner.store.run_log import make_log_folder, plan_logs
 from planner.store.session import RunSession, RunSettings
 
@@ -546,6 +548,25 @@ def test_an_empty_or_torn_log_is_started_again(shop: Command, left: str):
     assert "b_branch_01, attempt 1 of 3" in first.out
     assert again.out == first.out
     assert (folder / "shop.jsonl").read_text().count("\n") > 2
+
+
+def test_a_log_that_follows_other_rules_is_named_with_what_to_do(
+    shop: Command, monkeypatch: pytest.MonkeyPatch
+):
+    shop("next", "plan.yaml")
+
+    def refuse(events: object) -> None:
+        raise RefusedEvent("run-is-over", "the run is over", "start another")
+
+    monkeypatch.setattr(plan_run, "fold", refuse)
+    ran = shop("next", "plan.yaml")
+
+    assert (ran.status, ran.out) == (4, "")
+    assert (
+        "shop.jsonl: it was written by another version, as an event is refused: the run is over; "
+        in ran.err
+    )
+    assert ran.err.endswith("move the log away to begin a new run\n")
 
 
 def test_repeated_commands_do_not_lengthen_the_log(command: Command):
