@@ -137,7 +137,7 @@ class Candidate(ReadValue):
     score: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Suspiciousness relative to the other candidates of this failure."""
     reasons: tuple[str, ...] = ()
-    """Grounds of the suspicion: ``changed``, ``traceback``, ``spectrum``."""
+    """Grounds of the suspicion: ``changed``, ``traceback``, ``spectrum``, ``origin`` (of a ``None``)."""
     hunk: Hunk | None = None
     """The change in it."""
 

@@ -36,7 +36,7 @@ _OF_INNER = 0.8
 """Factor on the score of an inner function, for the function that encloses it."""
 
 _LINT = "lint"
-_CHANGED, _SPECTRUM, _TRACEBACK = "changed", "spectrum", "traceback"
+_CHANGED, _SPECTRUM, _TRACEBACK, _ORIGIN = "changed", "spectrum", "traceback", "origin"
 
 Key = tuple[str, str | None]
 """Path and qualified name; ``None`` for module level."""
@@ -59,6 +59,8 @@ class Suspect:
     """Number of product functions between it and the raise; ``None`` if it is in no traceback. For a tool's
     finding, the finding's position. Nearest is what returned the ``None`` that the error is about.
     """
+    is_origin: bool = False
+    """It returned the ``None`` that the error is about."""
     is_named: bool = False
     """The failing line of the test names or calls it."""
     is_missing: bool = False
@@ -116,7 +118,7 @@ def suspects_of(evidence: Evidence, fault: Frame | None = None, holder: str | No
             if value > suspect.spectrum:
                 suspect.executed, suspect.spectrum = each, value
             if each.is_origin_of_none:
-                suspect.distance = 0
+                suspect.distance, suspect.is_origin = 0, True
         # Enclosing functions such as decorators ran at import, so no test is recorded as executing them.
         for outer in _outer_functions(each.function):
             suspect = get(each.path, outer, each.line)
@@ -307,7 +309,9 @@ def _reasons(suspect: Suspect) -> Iterator[str]:
         yield _CHANGED
     if suspect.executed is not None:
         yield _SPECTRUM
-    if suspect.distance is not None:
+    if suspect.is_origin:
+        yield _ORIGIN
+    elif suspect.distance is not None:
         yield _TRACEBACK
 
 
