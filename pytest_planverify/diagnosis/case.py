@@ -387,7 +387,8 @@ class Case:
             owner = r"self\." if is_of_function else r"(?:self\.)?"
             found = rf"(?:(?:async )?def |class ){re.escape(name)}\b|{owner}{re.escape(name)}(?:: | = )"
             if hunk.side is Side.PRODUCT:
-                for sign in re.findall(rf"^([+-])\s*(?:{found})", hunk.text, re.MULTILINE):
+                # Blanks of the same line only: the next one may be unchanged.
+                for sign in re.findall(rf"^([+-])[^\S\n]*(?:{found})", hunk.text, re.MULTILINE):
                     signs[sign] = hunk
         if signs.keys() == {"-"}:
             return f"restore it; the change at {signs['-'].path}:{signs['-'].line} removed it"

@@ -534,6 +534,20 @@ def test_removed_module_is_located_with_advice_to_restore_it():
     )
 
 
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (None, "-\n     def total(self):"),  # a removed blank line before an unchanged method
+        ("other", "-    total = 3"),  # a variable
+    ],
+)
+def test_a_change_near_a_name_has_not_removed_it(function: str | None, text: str):
+    lost = error("AttributeError", "no total", TEST, name="total", object_side=Side.PRODUCT)
+    hunk = Hunk(path="shop/cart.py", line=5, removed=1, function=function, side=Side.PRODUCT, text=text)
+
+    assert "add it" in diagnose(seen(lost, files=("shop/cart.py",), hunks=(hunk,))).suggestion
+
+
 @pytest.mark.parametrize("user", [TEST, PRODUCT], ids=["test", "product"])
 @pytest.mark.parametrize(
     ("moved", "told"), [(False, "restore it; the change at shop/cart.py:5"), (True, "add it")]
