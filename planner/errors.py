@@ -63,6 +63,7 @@ class PlanFileError(PlannerError):
     """
 
     MOST = 50
+    """Limit of faults in the message."""
 
     def __init__(self, path: str, faults: tuple[str, ...]) -> None:
         self.path = path

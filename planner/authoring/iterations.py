@@ -128,6 +128,7 @@ class IterationRecord(Value):
     gap_category: str
     gap_description: str
     gap_place: str = ""
+    """The file that listed the gap; empty for failures."""
     outcome: IterationOutcome | None = None
     """``None`` as long as the iteration is open."""
     note: str = ""

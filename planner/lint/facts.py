@@ -228,6 +228,7 @@ class LintFacts:
     made_before: frozenset[str] = frozenset()
     """Files that todos of other plans create before this sub-plan starts."""
     is_sub_plan: bool = False
+    """Todos of the plans around it may write what its tests import."""
 
     def __post_init__(self) -> None:
         # Per object, as a cache on a method would keep every object alive.

@@ -56,7 +56,6 @@ def check(facts: LintFacts) -> Iterator[LintFinding]:
         if not is_branch(todo):
             yield from _references(facts, todo)
         yield from _permissions(facts, todo)
-        # Todos of the plans around a sub-plan may write what its tests import.
         if not is_branch(todo) and not facts.is_sub_plan:
             yield from _missing_modules(facts, todo)
     yield from _criteria(facts)

@@ -529,7 +529,8 @@ class _Replay:
             return
         controller.cov._warn_no_data = False
         # This process imports nothing of the project: coverage would warn of all that it was to measure.
-        unmatched: list[str] = controller.cov._inorout.source_pkgs_unmatched
+        scope = getattr(controller.cov, "_inorout", None)
+        unmatched: list[str] = getattr(scope, "source_pkgs_unmatched", [])
         for package in [*unmatched]:
             own = f"/{package.replace('.', '/')}"
             paths = (f"/{each.replace(os.sep, '/')}" for each in files)

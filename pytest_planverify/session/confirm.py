@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from pytest_planverify.checks.result import Judgement
     from pytest_planverify.session.records import Execution, FunctionKey
 
-Ran: TypeAlias = "Mapping[FunctionKey, Execution]"
-Executed: TypeAlias = "Mapping[str, Ran]"
+ExecutedByTest: TypeAlias = "Mapping[FunctionKey, Execution]"
+"""The functions that one test executed."""
+Executed: TypeAlias = "Mapping[str, ExecutedByTest]"
 """By test, its executed functions."""
 
 MOST_FURTHER_SECONDS = 10.0
@@ -201,7 +202,7 @@ def with_executed(judgement: Judgement, executed: Executed | None) -> Judgement:
 class _Counts:
     """Number of tests that executed each function and each line."""
 
-    def __init__(self, tests: Iterable[Ran]) -> None:
+    def __init__(self, tests: Iterable[ExecutedByTest]) -> None:
         self.functions: Counter[FunctionKey] = Counter()
         self.lines: Counter[tuple[FunctionKey, int]] = Counter()
         for ran in tests:
@@ -209,7 +210,9 @@ class _Counts:
             self.lines.update((key, bit) for key, seen in ran.items() for bit in _bits(seen.lines))
 
 
-def _origin_of_none(piece: Evidence, ran: Ran, green: Iterable[Ran]) -> FunctionKey | None:
+def _origin_of_none(
+    piece: Evidence, ran: ExecutedByTest, green: Iterable[ExecutedByTest]
+) -> FunctionKey | None:
     """Return the function that returned the ``None`` which an exception is about, if there is one.
 
     The last that returned one to a function of the traceback, unless it did so in a passing test, too.
