@@ -73,14 +73,11 @@ def check_link(text: str, n: int, previous: str) -> str:
 class ChainedFile:
     """A file with the position up to which it was read. Open it by :meth:`append_to` or :meth:`read`.
 
-    Subclasses set ``first_key`` and ``longest_line``, and validate lines in :meth:`parse`.
+    Subclasses set ``first_key``, and validate lines in :meth:`parse`.
     """
 
     first_key = ""
     """Text that follows the number and a comma in each line."""
-    longest_line = 256 * 1024 * 1024
-    """Limit in bytes of a line, above any that can be written: the first line of a run contains the plan,
-    at most 64 MiB, and the memory of past runs."""
 
     def __init__(self, path: Path, handle: int, *, writable: bool) -> None:
         self.path = path
@@ -173,10 +170,7 @@ class ChainedFile:
         try:
             with open(self._handle, "rb", closefd=False) as file:
                 file.seek(self._end)
-                # One byte more than allowed, so that a longer line is noticed without loading all of it.
-                while raw := file.readline(self.longest_line + 1):
-                    if len(raw) > self.longest_line:
-                        self._refuse(f"line {self.count} is longer than any line of a log")
+                while raw := file.readline():
                     is_last = not raw.endswith(b"\n")
                     if is_last and self._is_torn(raw):
                         return

@@ -29,7 +29,6 @@ class CorrectionLog(ChainedFile):
     """The log of corrections: one ``{"n":0,"correction":{…},"digest":"sha256:…"}`` per line."""
 
     first_key = '"correction":{"'
-    longest_line = 1024 * 1024
 
 
 def corrections_of(path: Path) -> Iterator[Correction]:

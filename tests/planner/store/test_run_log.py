@@ -251,17 +251,6 @@ def test_a_removed_replaced_or_shortened_log_is_not_written_to(log: RunLog, path
         write(log, TICK)
 
 
-def test_an_overlong_line_is_refused_without_being_read_whole(
-    log: RunLog, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(RunLog, "longest_line", 1000)
-    with path.open("ab") as file:
-        file.write(b"a" * 2000)
-
-    with pytest.raises(LogError, match="line 3 is longer than any line of a log"):
-        write(log)
-
-
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
