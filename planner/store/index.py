@@ -194,17 +194,8 @@ class Index:
     def sync(self, root: Path) -> None:
         """Update the rows of a project from its files.
 
-        A file with an unchanged stamp is not read again, an unreadable one each time. Raises ``StoreError``
-        if the project's own index is damaged anywhere: a later query could not rebuild it.
+        A file with an unchanged stamp is not read again, an unreadable one each time.
         """
-        if not self._is_shared:
-            with self.connection() as connection:
-                found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
-                missing = METADATA.tables.keys() - sql.inspect(connection).get_table_names()
-            if missing:
-                raise _unusable(self.name, StoreError(f"it lacks {min(missing)}"))
-            if found != "ok":
-                raise _unusable(self.name, StoreError(f"it is damaged: {found}"))
         # In a database of several checkouts, rows are identified by machine and folder, too.
         origin = f"{platform.node()}:{os.path.realpath(root)}" if self._is_shared else ""
         wanted = sql.select(SOURCES.c.name, SOURCES.c.stamp).where(SOURCES.c.origin == origin)
@@ -421,6 +412,6 @@ def _unusable(name: str, error: BaseException) -> StoreError:
     return StoreError(
         one_line(
             f"{name}: the index cannot be used: {first[:300]}; nothing is lost, because the logs have "
-            "everything; check the database, or name another with --store"
+            "everything; rebuild it with planner history --rebuild, or name another with --store"
         )
     )
