@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from planner.model.evidence import Evidence
     from planner.model.outcome import Failure, Outcome
 
-LARGEST_REPORT = 8 * 1024 * 1024
-"""Bytes."""
+LARGEST_REPORT = 2 * 1024 * 1024
+"""Bytes; what is read becomes a part of one line in the log of the run."""
 
 EXCERPT_LINES = 12
 FUNCTION_LINES = 24

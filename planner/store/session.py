@@ -48,9 +48,6 @@ if TYPE_CHECKING:
     from planner.model.plan import Plan
     from planner.planfile.loader import LoadedPlan
 
-MAX_CONTEXT_BYTES = 1024 * 1024
-"""Limit in bytes of the context of one failed outcome in the log."""
-
 MAX_PROBLEMS = 100
 """Limit of the problems of a plan that are recorded."""
 MAX_REMEMBERED = 500
@@ -405,13 +402,7 @@ class EventCompleter:
         from planner.planfile.source_excerpts import load_failure_context
 
         top, root = self.tree.loaded, self._tree_of(outcome.todo_id)[0].loaded.root
-        context = load_failure_context(outcome, top.plan.todo_list_id, root=root, reports=top.root)
-        # Limit the size of the line in the log: drop the evidence first, then the source excerpts.
-        for dropped in ("evidence", "excerpts"):
-            if len(context.model_dump_json(exclude_none=True)) <= MAX_CONTEXT_BYTES:
-                break
-            context = context.model_copy(update={dropped: ()})
-        return context
+        return load_failure_context(outcome, top.plan.todo_list_id, root=root, reports=top.root)
 
 
 def problems_of(path: Path, boundary: Path | None) -> tuple[str, ...]:

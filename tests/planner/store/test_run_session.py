@@ -25,7 +25,6 @@ from planner.planfile.plan_folder import IGNORED, PlanFolder
 from planner.planfile.record_files import write_outcomes
 from planner.planfile.tree import load_tree
 from planner.policy.limits import lowered
-from planner.store import session as session_module
 from planner.store.index import open_index
 from planner.store.plan_run import PlanRun
 from planner.store.run_log import (
@@ -170,17 +169,13 @@ def test_an_uncreatable_log_folder_is_an_error(desk: Desk) -> None:
 # Facts read from files
 
 
-@pytest.mark.parametrize(("limit", "paths"), [(1 << 20, {"tests/test_t1.py"}), (100, set())])
-def test_a_failure_is_recorded_with_a_bounded_context(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, limit: int, paths: set[str]
-) -> None:
-    monkeypatch.setattr(session_module, "MAX_CONTEXT_BYTES", limit)
+def test_a_failure_is_recorded_with_its_context(desk: Desk) -> None:
     desk.fail(desk.started())
     event = desk.events()[-1]
 
     assert isinstance(event, Verified)
     assert event.context is not None
-    assert {excerpt.path for excerpt in event.context.excerpts} == paths
+    assert {excerpt.path for excerpt in event.context.excerpts} == {"tests/test_t1.py"}
 
 
 @pytest.fixture
