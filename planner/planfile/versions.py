@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import PlannerError
-from planner.planfile.discovery import PLAN_ENDINGS
 from planner.planfile.file_writer import OWNER_ONLY, create_file, is_stream, write_file
 from planner.planfile.loader import file_error, load_plan, plan_id_of
 from planner.planfile.plan_folder import PLANS, PlanFolder, make_home
@@ -180,18 +179,11 @@ def undo_plan(path: Path, *, force: bool = False) -> tuple[list[Path], int]:
                 # Its writing was interrupted, or the files were restored by hand.
                 version.unlink(missing_ok=True)
                 continue
-            for each, (_, written) in files.items():
-                # Code under test can forge a version, which must not replace a file that is no plan, nor
-                # make one of another kind.
-                is_gone = held[each] is None
-                is_plan = each.suffix in PLAN_ENDINGS if is_gone else plan_id_of(each) is not None
-                if each != real and not is_plan:
-                    raise file_error(each, "is no plan, or no longer; undo its edits by hand, or name it")
-                if (is_gone or _digest(held[each] or b"") != written) and not force:
-                    problem = "was edited since it was revised"
-                    raise file_error(
-                        each, f"{problem}; undo the edits by hand, or discard them with --force"
-                    )
+            edited = [each for each, (_, written) in files.items() if _digest(held[each] or b"") != written]
+            if edited and not force:
+                problem = "was edited since it was revised"
+                remedy = "undo the edits by hand, or discard them with --force"
+                raise file_error(edited[0], f"{problem}; {remedy}")
             _replace_all({each: before for each, (before, _) in files.items()})
             version.unlink(missing_ok=True)
             return list(files), len(list(version.parent.glob("[0-9]*.json")))
