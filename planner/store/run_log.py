@@ -30,15 +30,12 @@ from planner.planfile.plan_folder import HOME, file_name, make_home
 from planner.planfile.project_files import open_regular, read_regular
 from planner.planfile.writer import plain
 from planner.store.chain import ChainedFile, log_error
-from planner.text.display import did_you_mean
 from planner.text.redaction import redact
 from planner.text.sanitizing import one_line, without_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
-
-    from pydantic_core import ErrorDetails
 
     from planner.engine import State
     from planner.model.actions import Action
@@ -59,7 +56,7 @@ _ENDS = ("finish", "halt")
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 """Limit in bytes of one line that a driver sends."""
 
-_LONGEST = 300
+_LONGEST = 600
 """Limit in characters of a message to a driver."""
 
 
@@ -71,12 +68,6 @@ class LogLine(ReadValue):
 
 # Built on first use: the schemas of all events would make every import slower.
 _EVENTS: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
-
-EVENT_NAMES: tuple[str, ...] = tuple(
-    each.model_fields["event"].default for each in get_args(get_args(Event)[0]) if each is not PlanSubmitted
-)
-"""Names of events that drivers may report; ``plan_submitted`` is added by the session."""
-
 
 # -- the lines of a log --------------------------------------------------------------------------------
 
@@ -189,38 +180,18 @@ _START = '{"event": "run_started", "at": "2026-01-31T09:30:00Z"}'
 
 
 def read_event(raw: bytes) -> Event:
-    """Parse a line that a driver sent.
-
-    Raises :class:`planner.errors.RefusedEvent` if it is too long, not an event, or a ``plan_submitted``.
-    """
+    """Parse a line that a driver sent. Raises :class:`planner.errors.RefusedEvent` if it is no event."""
     if len(raw) > MAX_EVENT_BYTES:
         problem = f"the line is longer than {MAX_EVENT_BYTES >> 20} MiB"
-        raise RefusedEvent("unreadable-line", problem, "split the event")
+        raise RefusedEvent("unfit-event", problem, "split the event")
     try:
         # Some programs begin their output with a byte order mark.
-        event = _EVENTS.validate_json(raw.removeprefix(b"\xef\xbb\xbf"))
+        return _EVENTS.validate_json(raw.removeprefix(b"\xef\xbb\xbf"))
     except ValidationError as error:
-        raise _refusal(error.errors(include_url=False, include_input=False)) from None
-    if isinstance(event, PlanSubmitted):
-        problem = "planner step itself submits the plan"
-        raise RefusedEvent("plan-is-submitted", problem, f"start with {_START}")
-    return event
-
-
-def _refusal(errors: list[ErrorDetails]) -> RefusedEvent:
-    """Return the refusal for an event that pydantic rejected; it quotes at most three errors."""
-    first = errors[0]
-    if first["loc"]:  # its first part is the name of the event, which precedes all of them
-        quoted = (f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in errors[:3])
-        problem = f"{first['loc'][0]}: {'; '.join(quoted)}"
-        remedy = f"planner schema event shows the fields of events; write times as in {_START}"
-        return RefusedEvent("unfit-event", one_line(problem, limit=_LONGEST), remedy)
-    if first["type"].startswith("union_tag"):  # without a name, or with an unknown one
-        name = one_line(first.get("ctx", {}).get("tag", ""), limit=_LONGEST)
-        remedy = did_you_mean(name, EVENT_NAMES, f"the events are {', '.join(EVENT_NAMES)}")
-        return RefusedEvent("unknown-event", f"there is no event '{name}'", remedy)
-    problem = one_line(f"the line is not a JSON object: {first['msg']}", limit=_LONGEST)
-    return RefusedEvent("unreadable-line", problem, f"write one object on one line, like {_START}")
+        errors = error.errors(include_url=False, include_input=False)[:3]
+        quoted = "; ".join(": ".join([*map(str, each["loc"]), each["msg"]]) for each in errors)
+        remedy = f"planner schema event shows the fields of events; write one on a line, like {_START}"
+        raise RefusedEvent("unfit-event", one_line(quoted, limit=_LONGEST), remedy) from None
 
 
 # -- the file --------------------------------------------------------------------------------------------
