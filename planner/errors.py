@@ -12,7 +12,6 @@
     ├── FileWriteError     a file cannot be written
     ├── BaselineError      the baseline cannot be created, read or trusted
     ├── OutcomeFileError   the outcome file cannot be read
-    │   └── ForeignOutcomesError  the outcomes are of another plan
     ├── RefusedEvent       the engine refuses an event; nothing has changed
     │   └── IllegalTransition     a todo, or the plan, cannot change from its state to another
     └── LogError           the log of a run cannot be read, continued or trusted
@@ -84,10 +83,6 @@ class PlanTreeError(PlannerError):
 
 class OutcomeFileError(PlannerError):
     """The outcome file cannot be read."""
-
-
-class ForeignOutcomesError(OutcomeFileError):
-    """The outcomes are of another plan."""
 
 
 class EditConflictError(PlannerError):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationError
 
-from planner.errors import ForeignOutcomesError, OutcomeFileError
+from planner.errors import OutcomeFileError
 from planner.model.base import qualified
 from planner.model.journal import (
     CheckJudged,
@@ -207,10 +207,10 @@ def find_outcomes(
 
     ``subs`` are loaded sub-plans by qualified id of their parent. A file may also contain a single
     outcome, as a controller reports it, which is taken to be of the current plan. Raises
-    :class:`planner.errors.OutcomeFileError` if the file is missing, unreadable or does not fit the plan,
-    and its subclass :class:`planner.errors.ForeignOutcomesError` for outcomes of other plans.
+    :class:`planner.errors.OutcomeFileError` if the file is missing, unreadable or does not fit the plan.
     """
-    subs, plan_id, verify = subs or {}, loaded.plan.todo_list_id, verify_command(loaded)
+    subs, plan_id = subs or {}, loaded.plan.todo_list_id
+    verify = f"pytest --planverify {shlex.quote(shown_path(loaded.path))}"
     path = PlanFolder(loaded.root, plan_id).outcomes if given is None else given
 
     def message(problem: str) -> str:
@@ -230,7 +230,7 @@ def find_outcomes(
         names = ", ".join(f"'{ref.todo_list_id}' ({ref.path})" for ref in document.plans[:5]) or "no plan"
         problem = f"the outcomes are of {names}, not of '{plan_id}' ({shown_path(loaded.path)})"
         remedy = f"name the right file with --outcomes, or run: {verify}"
-        raise ForeignOutcomesError(message(f"{problem}; {remedy}"))
+        raise OutcomeFileError(message(f"{problem}; {remedy}"))
     outcomes = [each for each in document.outcomes if each.plan in (None, plan_id)]
     plan_change, changed_todos = None, ()
     changed = reference.path if reference.digest != loaded.digest else None
@@ -262,11 +262,6 @@ def find_outcomes(
         files=changed_files(loaded.root, run, plans),
         unfinished=unfinished,
     )
-
-
-def verify_command(loaded: LoadedPlan) -> str:
-    """Return the command that verifies the plan, from the current folder."""
-    return f"pytest --planverify {shlex.quote(shown_path(loaded.path))}"
 
 
 def _alone(outcome: Outcome, loaded: LoadedPlan) -> OutcomeDocument:

@@ -17,10 +17,10 @@ from planner.engine.intake import must_restart, report_run, time_of
 from planner.engine.progress import status_tree
 from planner.engine.state import is_plan_of
 from planner.engine.transaction import moment
-from planner.errors import FileWriteError, ForeignOutcomesError, LogError, PlannerError, RefusedEvent
+from planner.errors import FileWriteError, LogError, PlannerError, RefusedEvent
 from planner.model.events import RunPolicy, RunResumed, Verified
 from planner.model.verdicts import PlanState, TodoState
-from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes, verify_command
+from planner.planfile.latest_outcomes import find_outcomes
 from planner.planfile.record_files import load_answers
 from planner.planfile.tree import SEPARATOR, load_tree
 from planner.policy.outcomes import state_of
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from planner.model.events import Event
     from planner.model.outcome import FailureContext, Outcome
     from planner.model.plan import Plan
+    from planner.planfile.latest_outcomes import FoundOutcomes
     from planner.planfile.tree import PlanTree
 
 
@@ -88,15 +89,7 @@ class PlanRun:
             remarks.append(str(error))
         is_verifiable = not remarks
         subs = {name: sub.loaded for name, sub in tree.sub_plans().items()}
-        try:
-            found = find_outcomes(tree.loaded, outcomes, subs)
-        # Of a file that the user did not name, the next step is to verify this plan.
-        except ForeignOutcomesError as error:
-            if outcomes is not None:
-                raise
-            remarks.append(str(error))
-            found = FoundOutcomes(path=tree.loaded.path, verify=verify_command(tree.loaded))
-        run = cls(tree, found, remarks)
+        run = cls(tree, find_outcomes(tree.loaded, outcomes, subs), remarks)
         run.named_log, run.is_verifiable = log, is_verifiable
         if outcomes is None or log is not None:
             run._continue(log)
@@ -114,7 +107,7 @@ class PlanRun:
                 remarks += refused
         # A read-only checkout still shows what comes next.
         try:
-            if keep and found.document is not None:
+            if keep and run.found.document is not None:
                 run.save()
         except LogError as error:
             remarks.append(f"{error}; attempts are not counted across runs")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from planner_command import Command, done, failed, with_test
 
-from planner.errors import ForeignOutcomesError, OutcomeFileError
+from planner.errors import OutcomeFileError
 from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes
 from planner.planfile.loader import load_plan
 from planner.planfile.tree import load_tree
@@ -53,7 +53,7 @@ def test_outcomes_of_another_plan_are_refused_with_both_names(command: Command) 
     given = command.outcomes(done("a"), plans=other, path="other.json")
 
     with pytest.raises(
-        ForeignOutcomesError, match=r"are of 'other' \(o\.yaml\), not of 'shop' \(plan\.yaml\)"
+        OutcomeFileError, match=r"are of 'other' \(o\.yaml\), not of 'shop' \(plan\.yaml\)"
     ) as refused:
         find(given)
     assert str(refused.value).isprintable()
