@@ -10,7 +10,6 @@ import re
 import shlex
 from datetime import date
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from planner.catalog import RECIPES, fault_of_tool
@@ -45,9 +44,6 @@ Found: TypeAlias = tuple[Loc, str]
 
 _MAX_GUESSES = 20
 """Limit of unknown ids that get a suggestion; matching is slow among many ids."""
-
-_MAX_FILES = 50_000
-"""Limit of files searched for a test by convention."""
 
 # A rule of a Makefile, with all of its targets; not an assignment such as ``name := value``.
 _TARGET = re.compile(r"^([A-Za-z0-9_.][^:=#\t\n]*):(?![=:]?=)", re.MULTILINE)
@@ -284,7 +280,7 @@ class Conventions:
     def _files(self) -> dict[str, str]:
         """Paths of Python files by folded path, and of the shallowest file by folded name."""
         found: dict[str, str] = {}
-        for path in islice(source_files(self._root), _MAX_FILES):
+        for path in source_files(self._root):
             found.setdefault(_folded(path), path)
             found.setdefault(_folded(path.rpartition("/")[2]), path)
         return found

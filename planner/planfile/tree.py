@@ -38,9 +38,6 @@ SEPARATOR = "/"
 FOLDERS = ("", "phases", "sub_plans", "plans")
 """Folders searched for a sub-project, below the folder of the plan."""
 
-MAX_FILES = 500
-"""Limit of files opened to find an id."""
-
 _JUDGING_POLICY = {"flaky_retry", "network", "processes", "writes", "protected_files"}
 """Policy keys that verdicts depend on."""
 
@@ -242,7 +239,7 @@ class PlanTree:
                 files += (path for path in entries if path.suffix in PLAN_ENDINGS and path.is_file())
         found = [path for path in files if path.stem == plan_id]
         if not found:  # to look for an id, files have to be parsed
-            found = [path for path in files[:MAX_FILES] if plan_id_of(path) == plan_id]
+            found = [path for path in files if plan_id_of(path) == plan_id]
         if not found:
             places = ", ".join(["its folder", *(f"{name}/" for name in FOLDERS if name)])
             raise SubPlanNotFound(

@@ -167,11 +167,3 @@ def test_a_dependency_with_another_stem_provides_no_tests(tmp_path: Path) -> Non
     first = Todo(id="t_1", title="A", test_file="tests/test_first.py")
     second = Todo(id="t_2", title="B", dependencies=("t_1",))
     assert command(tmp_path, second, first) == "pytest tests/test_t_2.py"
-
-
-def test_the_search_for_test_files_is_bounded(
-    tmp_path: Path, impl: Todo, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    touch(tmp_path, *(f"a{at}/x.py" for at in range(20)), "z/deep/test_buffer_impl.py")
-    monkeypatch.setattr("planner.planfile.checks._MAX_FILES", 10)
-    assert command(tmp_path, impl) == "pytest tests/test_buffer_impl.py"

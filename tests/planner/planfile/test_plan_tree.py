@@ -175,20 +175,6 @@ def test_a_sub_project_outside_the_folder_is_refused(tmp_path: Path):
     assert "items[1].sub_project_id: there is no plan '../o'" in said
 
 
-def test_search_for_an_id_opens_a_limited_number_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tree_module, "MAX_FILES", 2)
-    for name in ("a", "b", "c"):
-        write(tmp_path / f"phases/{name}.yaml", todo("a"), plan_id=f"id-{name}")
-    path = write(
-        tmp_path / "top/../plan.txt", todo("p", sub_project_id="id-b"), todo("q", sub_project_id="id-c")
-    )
-
-    tree = load_tree(path)
-    assert tree.child("p").loaded.path.name == "b.yaml"
-    with pytest.raises(PlanFileError, match="there is no plan 'id-c'"):
-        tree.child("q")
-
-
 # -- refusals ---------------------------------------------------------------------------------------
 
 
