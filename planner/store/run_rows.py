@@ -18,7 +18,7 @@ from planner.memory import task_kind, text_of
 from planner.model.actions import Implement, PublishPlan
 from planner.model.base import qualified
 from planner.model.edits import AddBranch
-from planner.model.events import ApprovalGiven, Decision, PlanSubmitted, QuestionAnswered, Verified
+from planner.model.events import ApprovalGiven, PlanSubmitted, QuestionAnswered, Verified
 from planner.model.taxonomy import Category, Family
 from planner.model.verdicts import TodoLife, TodoState
 from planner.planfile.record_files import read_outcomes
@@ -44,10 +44,8 @@ PASSED = "passed"
 """Value of ``outcome`` for a branch whose own criteria passed."""
 RETRY = "retry"
 """Strategy name of a repair without a branch: another turn of work on the todo."""
-WITHDRAWN = "withdrawn"
-"""Decision on a question that the engine dropped unanswered."""
-SIMILAR = "approved_as_similar"
-"""Decision on a question that the answer to a similar one decided, too."""
+CLOSED = "closed"
+"""Decision on a question that the engine closed without an answer of its own."""
 
 _UNKNOWN = datetime.fromtimestamp(0, UTC)
 """Time of verifications that name none."""
@@ -272,10 +270,9 @@ class RunRows:
 
     def _update_questions(self, event: Event, asked: Mapping[str, AskHuman]) -> None:
         """Add rows for new questions, and close those that were answered or are no longer ``asked``."""
-        answered, others, answer = None, WITHDRAWN, dict[str, Any]()
+        answered, answer = None, dict[str, Any]()
         if isinstance(event, ApprovalGiven):
             answered, answer = event.approval_id, {"decision": event.decision.value}
-            others = SIMILAR if event.decision is Decision.APPROVE_SIMILAR else WITHDRAWN
         elif isinstance(event, QuestionAnswered):
             answered, answer = event.question_id, {"decision": event.answer}
         if isinstance(event, ApprovalGiven | QuestionAnswered):
@@ -283,7 +280,7 @@ class RunRows:
         for name, row in list(self._questions.items()):
             # Another digest under the same id is another question: the old one was withdrawn.
             if name == answered or name not in asked or asked[name].digest != row["digest"]:
-                row |= (answer if name == answered else {"decision": others}) | {"decided": self._at}
+                row |= (answer if name == answered else {"decision": CLOSED}) | {"decided": self._at}
                 del self._questions[name]
         for name, question in asked.items():
             if name not in self._questions:

@@ -214,24 +214,6 @@ def test_questions_are_recorded_with_their_answers(project: Project) -> None:
     assert answers(project)[1:] == [("mend_environment", "give_up", "bob")]
 
 
-def test_approve_similar_also_answers_the_similar_questions(project: Project) -> None:
-    run = Carried(
-        project, shop(items=[todo("a", max_retries=0), todo("b", max_retries=0)], auto_fix_mode=False)
-    )
-    run.tell("run_started")
-    for name in ("a", "b"):
-        run.worked(name)
-        run.failed(name, signature=f"{name}1b2c3d4e5f6")
-    first, second = sorted(run.state.questions)
-    digest = run.state.questions[first].digest
-    run.tell("approval_given", approval_id=first, decision="approve_similar", digest=digest, by="ann")
-
-    answered = [decision for _, decision, _ in answers(project)]
-
-    assert answered[0] == "approve_similar"
-    assert answered[1] == (None if second in run.state.questions else "approved_as_similar")
-
-
 def test_every_failure_of_a_verification_is_recorded_and_one_is_deciding(project: Project) -> None:
     run = Carried(project, shop())
     run.tell("run_started")
