@@ -46,11 +46,7 @@ FUNCTION_LINES = 24
 LONGEST_LINE = 240
 """Characters."""
 
-MOST_EXCERPTS = 6
-"""Excerpts per failure."""
-
 _MOST_FACTS = 2
-_MOST_FINDINGS = 3
 _OWN = (Side.PRODUCT, Side.TEST)
 _ID = re.compile(ID_PATTERN)
 
@@ -96,8 +92,6 @@ def read_excerpts(
         excerpt = _excerpt(files, path, line, of_signature=of_signature)
         if excerpt is not None and not any(_overlap(excerpt, other) for other in found):
             found.append(excerpt)
-            if len(found) == MOST_EXCERPTS:
-                break
     return tuple(found)
 
 
@@ -131,28 +125,14 @@ def _read_report(files: RootedFiles, outcome: Outcome, plan_id: str) -> FailureR
 def _places(
     files: RootedFiles, failure: Failure, evidence: Sequence[Evidence]
 ) -> Iterator[tuple[str, int]]:
-    """Yield paths and lines, most likely first: the location of the fault, the second candidate, own frames
-    of exceptions, findings of a command, a contract, and the first failing test.
-    """
+    """Yield the location of the fault, own frames of exceptions, and the first failing test."""
     location = fault_location(failure, evidence[0] if evidence else None)
     if location is not None and location.line:
         yield location.path, location.line
-    # If a rule knew the place, the candidates are no alternatives to it.
-    first, at = failure.candidates[:1], location and (location.path, location.function)
-    for each in failure.candidates[1:2] if all((each.path, each.function) == at for each in first) else ():
-        yield each.path, each.line
-    for fact in evidence:
-        for raised in fact.exceptions[:2]:
-            if raised.path and raised.line:  # a SyntaxError's location is in no frame
-                yield raised.path, raised.line
-            own = [frame for frame in reversed(raised.frames) if frame.side in _OWN]
-            for side in _OWN:
-                yield from [(frame.path, frame.line) for frame in own if frame.side is side][:1]
-        for found in fact.command.findings[:_MOST_FINDINGS] if fact.command else ():
-            if found.path and found.line:
-                yield found.path, found.line
-        if fact.contract and fact.contract.module_path and fact.contract.line:
-            yield fact.contract.module_path, fact.contract.line
+    for raised in (each for fact in evidence for each in fact.exceptions[:2]):
+        own = [frame for frame in reversed(raised.frames) if frame.side in _OWN]
+        for side in _OWN:
+            yield from [(frame.path, frame.line) for frame in own if frame.side is side][:1]
     for nodeid in failure.top_failing_tests[:1]:
         path, *names = nodeid.partition("[")[0].split("::")
         file = files.read(path)

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from repair_samples import CART_FRAME, PLAN_ID, TEST_FRAME, evidence, failure, outcome, project, report
 
-from planner.model.evidence import ArtifactFact, CommandFact, ContractFact, ExceptionFact, Finding, Selector
-from planner.model.outcome import Candidate, Location, PlanRef, ReportedTodo, evidence_of
+from planner.model.evidence import ArtifactFact, ExceptionFact, Selector
+from planner.model.outcome import Location, PlanRef, ReportedTodo, evidence_of
 from planner.model.taxonomy import Category
 from planner.model.verdicts import Phase
 from planner.planfile.project_files import LARGEST_READ, RootedFiles
 from planner.planfile.source_excerpts import (
     EXCERPT_LINES,
     FUNCTION_LINES,
-    MOST_EXCERPTS,
     load_failure_context,
     read_excerpts,
 )
@@ -117,33 +116,11 @@ def test_functions_are_quoted_to_their_end_and_that_of_the_diagnosis_comes_first
     assert shown == [("shop/cart.py", 4, 5), ("shop/cart.py", 8, 9), ("tests/test_cart.py", 8, 9)]
 
 
-def test_candidates_are_not_quoted_if_a_rule_knew_another_place(shop: LoadedPlan) -> None:
-    other = tuple(Candidate(path="tests/test_cart.py", line=line, score=0.05) for line in (1, 8))
-    known = failure(location=Location(path="shop/__init__.py"), candidates=other, top_failing_tests=())
-    lacking = ExceptionFact(type="ImportError", qualified="ImportError", frames=(CART_FRAME,))
-
-    assert lines_shown(shop.root, known, evidence(exceptions=(lacking,))) == [("shop/cart.py", 8, 9)]
-
-
 def test_without_frames_the_failing_test_is_quoted(shop: LoadedPlan) -> None:
     deciding = failure(location=None, top_failing_tests=("tests/test_cart.py::test_total[1]",))
     assert lines_shown(shop.root, deciding) == [("tests/test_cart.py", 8, 9)]
     gone = failure(location=None, top_failing_tests=("tests/test_cart.py::test_gone",))
     assert lines_shown(shop.root, gone) == []
-
-
-def test_syntax_errors_findings_and_contracts_are_quoted(shop: LoadedPlan) -> None:
-    for name in "abc":
-        (shop.root / f"{name}.py").write_text("x = 1\n" * 30)
-    broken = ExceptionFact(type="SyntaxError", qualified="builtins.SyntaxError", path="a.py", line=20)
-    finding = Finding(path="b.py", line=20, message="unused")
-    fact = evidence(
-        exceptions=(broken,),
-        command=CommandFact(argv=("ruff",), tool="ruff", purpose="lint", findings=(finding,)),
-        contract=ContractFact(path="c.json", problem="signature", module_path="c.py", line=20),
-    )
-    shown = lines_shown(shop.root, failure(location=None, top_failing_tests=()), fact)
-    assert shown == [("a.py", 12, 23), ("b.py", 12, 23), ("c.py", 12, 23)]
 
 
 def test_a_long_function_is_quoted_only_around_the_location(tmp_path: Path) -> None:
@@ -170,13 +147,6 @@ def test_a_location_outside_functions_is_quoted_with_a_window_of_lines(tmp_path:
     (tmp_path / "a.py").write_text("# a comment\n" * 100 + text)
     shown = lines_shown(tmp_path, failure(location=Location(path="a.py", line=100)))
     assert shown == ([] if "\0" in text else [("a.py", 92, 101)])
-
-
-def test_the_number_of_excerpts_per_failure_is_limited(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("x = 1\n" * 1000)
-    findings = tuple(Finding(path="a.py", line=line, message="m") for line in range(100, 1000, 20))
-    command = CommandFact(argv=(), tool="x", purpose="lint", findings=findings)
-    assert len(lines_shown(tmp_path, failure(), *[evidence(command=command)] * 9)) <= MOST_EXCERPTS
 
 
 def test_secrets_in_source_excerpts_are_redacted(tmp_path: Path) -> None:
