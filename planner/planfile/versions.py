@@ -19,7 +19,7 @@ from planner.planfile.file_writer import OWNER_ONLY, create_file, is_stream, wri
 from planner.planfile.loader import file_error, load_plan, plan_id_of
 from planner.planfile.plan_folder import PLANS, PlanFolder, make_home
 from planner.planfile.project_files import read_regular
-from planner.planfile.writer import Rewritten, dump_plan, format_of, rewrite
+from planner.planfile.writer import Rewritten, rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,9 +65,6 @@ def write_in_place(tree: PlanTree, revised: Mapping[str, Plan]) -> tuple[Rewritt
     """
     plans = _changed(tree, revised)
     parts = _parts(tree)
-    unknown = next((within for within in plans if within not in parts), None)
-    if unknown is not None:
-        raise file_error(tree.loaded.path, f"the sub-plan of '{unknown}' is in no file")
     texts = tuple(
         rewrite(parts[within], plan, target=parts[within].path) for within, plan in sorted(plans.items())
     )
@@ -78,25 +75,19 @@ def write_in_place(tree: PlanTree, revised: Mapping[str, Plan]) -> tuple[Rewritt
 def plans_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> tuple[Rewritten, ...]:
     """Return the files that :func:`write_beside` writes, top plan first; writes nothing.
 
-    A sub-plan without a file is written completely. Raises :class:`planner.errors.PlannerError`, also
-    if the target is a file of the tree.
+    Raises :class:`planner.errors.PlannerError`, also if the target is a file of the tree.
     """
     plans = _changed(tree, revised)
     parts, trees = _parts(tree), {"": tree, **tree.sub_plans()}
     texts: list[Rewritten] = []
     # The deepest first: with its file a plan above is changed, too, as that has to name the new file.
     while deepest := max(plans, key=lambda within: (within.count("/"), within), default=""):
-        plan, part = plans.pop(deepest), parts.get(deepest)
-        suffix = target.suffix if part is None else part.path.suffix
-        path = target.with_name(f"{target.stem}.{deepest.replace('/', '.')}{suffix}")
-        if part is None:
-            texts.append(Rewritten(path=path, text=dump_plan(plan, format=format_of(path)), faithful=True))
-        else:
-            texts.append(rewrite(part, _with_paths(plan, trees[deepest], path), target=path))
+        plan, part = plans.pop(deepest), parts[deepest]
+        path = target.with_name(f"{target.stem}.{deepest.replace('/', '.')}{part.path.suffix}")
+        texts.append(rewrite(part, _with_paths(plan, trees[deepest], path), target=path))
         above, _, todo_id = deepest.rpartition("/")
-        root = parts[above].root if above in parts else tree.loaded.root
         held = plans.get(above) or parts[above].plan
-        plans[above] = _pointing(held, todo_id, path, root, plan.todo_list_id)
+        plans[above] = _pointing(held, todo_id, path, parts[above].root, plan.todo_list_id)
     top = _with_paths(plans.get("", tree.loaded.plan), tree, target)
     texts.append(rewrite(tree.loaded, top, target=target))
     own = {os.path.realpath(part.path) for part in parts.values()}
@@ -114,9 +105,11 @@ def _parts(tree: PlanTree) -> dict[str, LoadedPlan]:
 
 
 def _changed(tree: PlanTree, revised: Mapping[str, Plan]) -> dict[str, Plan]:
-    """Return the plans that differ from those of the loaded tree."""
+    """Return the plans that differ from those of the tree; raise ``PlannerError`` if one is not in it."""
     parts = _parts(tree)
-    return {name: plan for name, plan in revised.items() if name not in parts or plan != parts[name].plan}
+    if unknown := next((within for within in revised if within not in parts), None):
+        raise file_error(tree.loaded.path, f"the file of the sub-plan of '{unknown}' cannot be loaded")
+    return {name: plan for name, plan in revised.items() if plan != parts[name].plan}
 
 
 def _with_paths(plan: Plan, tree: PlanTree, target: Path) -> Plan:

@@ -323,12 +323,8 @@ class EventCompleter:
         Files that cannot be used do not raise: their problems become part of the event.
         """
         if isinstance(event, SubPlanLoaded) and not event.problems:
-            if event.plan is None:
-                record = state.records.get(event.todo_id)
-                return event if record is None else self._with_sub_plan(event, record.todo)
-            # A plan inside of the event comes from no file, so nothing has validated it.
-            problems = tuple(fault for todo in event.plan.items for fault in self._faults(todo))
-            return event.model_copy(update={"problems": problems})
+            record = state.records.get(event.todo_id)
+            return event if record is None else self._with_sub_plan(event, record.todo)
         if isinstance(event, Verified) and event.context is None and not event.outcome.success:
             return event.model_copy(update={"context": self.context(event.outcome, state)})
         return event
@@ -358,20 +354,19 @@ class EventCompleter:
         """
         # Files may have been written since the tree was loaded.
         self.tree = PlanTree(self.tree.loaded, self.tree.boundary)
-        tree, is_in_file = self._tree_of(event.todo_id)
-        changes: dict[str, Any] = {"id": event.todo_id.rpartition(SEPARATOR)[2]}
+        tree, changes = self._tree_of(event.todo_id), {"id": event.todo_id.rpartition(SEPARATOR)[2]}
         problems: tuple[str, ...] = ()
-        if not is_in_file:
-            problem = f"the plan above '{event.todo_id}' is in no file"
-            problems = (f"{problem}; put the sub-plan itself into the event",)
-        elif event.path is not None:
+        if tree is None:
+            problems = (f"the plan above '{event.todo_id}' cannot be loaded; write its file first",)
+            return event.model_copy(update={"plan": None, "problems": problems})
+        facts: dict[str, Any] = {}
+        if event.path is not None:
             changes |= {"sub_plan": event.path, "sub_project_id": None}
             # An event must not make the engine read a file outside of the project.
             if fault := Confinement(tree.loaded.root).fault(event.path):
                 problems = (fault,)
         elif todo.sub_plan is None and todo.sub_project_id is None:
             problems = (f"'{event.todo_id}' names no sub-plan; put its path into the event",)
-        facts: dict[str, Any] = {}
         if not problems:
             try:
                 sub = tree.child_of(todo.model_copy(update=changes)).loaded
@@ -380,20 +375,17 @@ class EventCompleter:
                 facts = {"plan": sub.plan, "digest": sub.digest, "base": base.replace(os.sep, "/")}
             except PlanFileError as error:
                 problems = error.faults[:MAX_PROBLEMS]
-        return event.model_copy(update={"problems": problems} if problems else facts)
+        return event.model_copy(update={"plan": None, "problems": problems} if problems else facts)
 
-    def _tree_of(self, todo_id: str) -> tuple[PlanTree, bool]:
-        """Return the plan that contains a todo, and whether it has a file.
-
-        If it has none, the plan returned is the nearest one above it that has a file.
-        """
+    def _tree_of(self, todo_id: str) -> PlanTree | None:
+        """Return the plan that contains a todo; ``None`` if one above it cannot be loaded from its file."""
         tree = self.tree
-        for parent in todo_id.split(SEPARATOR)[:-1]:
-            try:
+        try:
+            for parent in todo_id.split(SEPARATOR)[:-1]:
                 tree = tree.child(parent)
-            except (KeyError, PlanFileError):
-                return tree, False
-        return tree, True
+        except (KeyError, PlanFileError):
+            return None
+        return tree
 
     def context(self, outcome: Outcome, state: State) -> FailureContext | None:
         """Return evidence and source excerpts for a failed outcome; ``None`` if its todo is unknown."""
@@ -401,8 +393,9 @@ class EventCompleter:
             return None
         from planner.planfile.source_excerpts import load_failure_context
 
-        top, root = self.tree.loaded, self._tree_of(outcome.todo_id)[0].loaded.root
-        return load_failure_context(outcome, top.plan.todo_list_id, root=root, reports=top.root)
+        top, tree = self.tree.loaded, self._tree_of(outcome.todo_id) or self.tree
+        plan_id = top.plan.todo_list_id
+        return load_failure_context(outcome, plan_id, root=tree.loaded.root, reports=top.root)
 
 
 def problems_of(path: Path, boundary: Path | None) -> tuple[str, ...]:

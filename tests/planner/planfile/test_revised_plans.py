@@ -244,3 +244,11 @@ def test_undo_of_the_top_plan_restores_a_sub_plan_revised_alone(plan: Path) -> N
     undo_plan(plan)
 
     assert Path("phases/two.yaml").read_text() == SUB
+
+
+def test_a_revised_sub_plan_whose_file_cannot_be_loaded_is_refused(plan: Path) -> None:
+    revised = both(plan)
+    Path("phases/two.yaml").unlink()
+
+    with pytest.raises(PlannerError, match="the file of the sub-plan of 'phase' cannot be loaded"):
+        write_in_place(load_tree(plan), revised)
