@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.errors import PlanFileError
-from planner.planfile import document
 from planner.planfile.document import Node, Refused, Source, compose
 from planner.planfile.loader import load_plan
 from planner.planfile.writer import dump_plan
@@ -127,19 +126,6 @@ def test_a_single_text_that_is_too_long_is_named(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("planner.planfile.document.MAX_NODES", 100)
     shown = fault_of_bytes(tmp_path, b"x-a: " + b"y" * 7000 + b"\n" + HEAD.encode())
     assert "x-a: a text of 7,000 characters is too long (limit 6,400)" in shown
-
-
-def test_the_pure_python_yaml_parser_is_supported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import yaml
-
-    class Pure(document.NodeBounds, yaml.SafeLoader): ...
-
-    monkeypatch.setattr(document, "_Loader", Pure)
-    (tmp_path / "plan.yaml").write_text(HEAD + "  # end\n- id: 'no'\n  title: 'x'\n  intent: |\n    a\n")
-    plan = load_plan(tmp_path / "plan.yaml").plan
-    assert [item.id for item in plan.items] == ["a", "no"]
-    assert fault_of_bytes(tmp_path, b"a: b: c\n").startswith(":1:5: invalid YAML: mapping values")
-    assert "deeper than 64" in fault_of_bytes(tmp_path, b"[" * 10_000)
 
 
 def test_a_plan_with_too_many_todos_is_refused_at_the_first_one_too_many(

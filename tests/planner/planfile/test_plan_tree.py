@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import tempfile
 from pathlib import Path
@@ -268,17 +267,6 @@ def test_a_sub_plan_file_and_its_id_must_agree(tmp_path: Path):
 
 
 # -- roots ------------------------------------------------------------------------------------------
-
-
-def test_a_sub_plan_has_the_same_root_within_a_tree_as_alone(phases: Path):
-    tree = load_tree(phases).load_all()
-    alone = load_plan(phases.parent / "phases/one.yaml")
-
-    roots = {
-        name: os.path.relpath(sub.loaded.root, phases.parent) for name, sub in tree.sub_plans().items()
-    }
-    assert roots == {"p1": "phases", "p2": ".", "p2/cursor": "phases/deep"}
-    assert tree.child("p1").loaded.root == alone.root
 
 
 def test_the_root_of_a_sub_plan_may_reach_the_root_of_the_top_plan_or_the_boundary(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -140,20 +139,6 @@ def test_an_unreadable_log_is_reported_beside_the_other_runs(
     assert ".planverify/logs/run-2.jsonl: line 1 was changed, or the line before it" in shown.err
     assert "restore the log from a copy" in shown.err
     assert shown.err.count("\n") == 1
-
-
-def test_corrupt_index_contents_do_not_break_the_output(planner: Command) -> None:
-    repaired(planner).tell("stop_requested")
-    planner("history")
-    raw = sqlite3.connect(planner.folder / ".planverify" / "planverify.db")
-    raw.execute("UPDATE planverify_runs SET state = 'asleep'")
-    raw.execute("UPDATE planverify_repairs SET branch_id = 'a' || char(10) || 'b', outcome = 'failed'")
-    raw.commit()
-    raw.close()
-    shown = planner("history")
-    assert "  a b " in shown.out
-    assert "failed, its todo is done" in shown.out
-    assert "run run-1  asleep  2026-11-21" in shown.out
 
 
 def corrections(planner: Command) -> list[Correction]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import pwd
 import random
@@ -21,7 +20,6 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import event
 from store_samples import Carried, Project, at_random, everything, failure, shop, verified
 
 from planner.errors import StoreError
@@ -88,19 +86,6 @@ def test_only_changed_files_are_read_again(project: Project, monkeypatch: pytest
     run.tell("run_started")
     rows_of(project)
     assert read == ["run-1.jsonl"]
-
-
-def test_rows_of_many_files_are_deleted_and_found_in_few_statements(project: Project) -> None:
-    sources = [f"run-{number:05}" for number in range(2_500)]
-    run = dict.fromkeys(["run_id", "plan_id", "path", "fingerprint", "goal", "log", "opened", "state"], "")
-    with open_index(project.root) as index:
-        said: list[str] = []
-        event.listen(index._engine, "before_cursor_execute", lambda *given: said.append(given[2]))
-        index._replace({each: {"runs": [{**run, "events": 1, "blocked": []}]} for each in sources})
-        assert len(index.runs()) == len(sources)
-        index._replace({each: {} for each in sources})
-        assert index.runs() == []
-    assert len(said) < 100
 
 
 def test_an_open_index_sees_additions_and_removals_by_other_writers(project: Project) -> None:
@@ -183,18 +168,6 @@ def test_special_files_in_the_runs_folder_do_not_block_the_index(project: Projec
         assert [each["run_id"] for each in index.verifications()] == ["v-1"]
     (remark,) = index.remarks
     assert "text/outcomes.json: the outcome file cannot be used" in remark
-
-
-def test_outcomes_with_values_beyond_their_limits_do_not_break_the_index(project: Project) -> None:
-    for name, value in (("started_at", "0001-01-01T00:00:00+14:00"), ("exit_status", 10**30)):
-        path = verified(project.root, name)
-        document = json.loads(path.read_text())
-        document["run"][name] = value
-        path.write_text(json.dumps(document))
-
-    with open_index(project.root) as index:
-        assert [each["run_id"] for each in index.verifications()] == ["started_at"]
-    assert "run.exit_status does not fit" in index.remarks[0]
 
 
 def test_concurrent_readers_get_equal_rows(project: Project) -> None:
