@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any
 
 import yaml
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from planner.errors import PlanFileError
-from planner.model.base import Value
-from planner.model.plan import AcceptanceCriteria, CommandSpec, Plan, Policy, Todo
+from planner.model.plan import AcceptanceCriteria, Plan, Policy, Todo
 from planner.planfile.loader import load_plan, load_plan_text
 from planner.planfile.writer import PlanDumper, dump_plan, plain, rewrite
 
@@ -27,12 +25,6 @@ text = st.sampled_from(WORDS) | st.text(
 )
 line = text.filter(bool)
 ids = st.from_regex(r"[A-Za-z0-9_.\-]{1,12}", fullmatch=True)
-names = st.from_regex(r"[A-Za-z0-9_ é\-]{1,8}(/[a-z0-9.]{1,5}x)?", fullmatch=True)
-commands = st.sampled_from(
-    ["pytest a.py", "pytest 'tests/a b.py::test_x[1]' -q", "python -m pytest x.py", "ruff check ."]
-)
-counts = st.integers(1, 1_000_000)
-seconds = st.floats(0.001, 604_800, allow_nan=False)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 anything = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63) + 1, 2**63 - 1) | numbers | text,
@@ -41,88 +33,30 @@ anything = st.recursive(
 )
 extensions = st.dictionaries(text.map("x-".__add__), anything, max_size=2)
 
-
-def many(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return st.lists(values, max_size=2).map(tuple)
-
-
-SPECIAL = {
-    "id": st.just("replaced"),
-    "extensions": extensions,
-    "verify": commands | st.just("python-quick"),
-    "value": numbers,
-    "priority": st.integers(-(10**6), 10**6),
-    "max_bytes": counts.map((2**21).__add__) | st.none(),
-    "sha256": st.from_regex(r"[0-9a-f]{64}", fullmatch=True),
-    "expires": st.dates().map(str),
-    "root": st.just("."),
-    **dict.fromkeys(("cmd", "test_command"), commands),
-    **dict.fromkeys(("path", "json_schema", "fixture", "target_file"), names),
-    **dict.fromkeys(("test_file", "contract_path", "sub_plan"), names),
-    **dict.fromkeys(("allowed_files", "protected_files"), many(names)),
-    **dict.fromkeys(("must_turn_green", "must_stay_green"), st.just("all") | many(names.map("t/".__add__))),
-    **dict.fromkeys(("intent", "hint", "debug_instructions"), text),
-    **dict.fromkeys(("parent_id", "via"), ids),
-}
-"""Values of fields, by name, for which a plan file has rules beyond their type."""
-OMITTED = {"dependencies", "items", "tests", "tools"}
+EVERY_FIELD = load_plan(Path(__file__).parents[3] / "fixtures/plans/valid/every_field.yaml").plan
+FIELDS = [(name, getattr(each, name)) for each in EVERY_FIELD.items for name in each.model_fields_set]
+"""A name and a value for each key of the todos of a plan that has all keys."""
+DRAWN = {"id", "title", "intent", "dependencies", "extensions", "is_parent", "acceptance_criteria"}
+policies = st.sampled_from([Policy(), EVERY_FIELD.metadata])
 
 
-def values_of(annotation: Any) -> st.SearchStrategy[Any]:
-    """Return values of a type in the model of plans."""
-    parts = get_args(annotation)
-    if isinstance(annotation, type) and issubclass(annotation, Value):
-        return some(annotation)
-    if isinstance(annotation, type) and issubclass(annotation, Enum):
-        return st.sampled_from(annotation)
-    if get_origin(annotation) is Literal:
-        return st.sampled_from(parts)
-    if get_origin(annotation) is tuple:
-        return many(values_of(parts[0]))
-    if get_origin(annotation) is dict:
-        return st.dictionaries(*map(values_of, parts), max_size=3)
-    if get_origin(annotation) is Annotated:
-        return values_of(parts[0])
-    simple = {str: line, int: counts, float: seconds, bool: st.booleans(), type(None): st.none()}
-    return st.one_of(map(values_of, parts)) if parts else simple[annotation]
-
-
-def some(model: type[Value]) -> st.SearchStrategy[Any]:
-    """Build a model with any subset of its optional fields; criteria have at least one test."""
-    required: dict[str, st.SearchStrategy[Any]] = {}
-    optional: dict[str, st.SearchStrategy[Any]] = {}
-    for name, info in model.model_fields.items():
-        if name not in OMITTED:
-            values = SPECIAL[name] if name in SPECIAL else values_of(info.annotation)
-            (required if info.is_required() else optional)[name] = values
-    if model is AcceptanceCriteria:
-        required["tests"] = st.lists(some(CommandSpec), min_size=1, max_size=2).map(tuple)
-    return st.fixed_dictionaries(required, optional=optional).map(lambda values: model(**values))
-
-
-todos, policies = some(Todo), some(Policy)
-
-
-def _named(todo: Todo) -> Todo:
-    """Clear ``is_parent`` if the todo names no sub-plan or sub-project."""
-    update = {"is_parent": todo.sub_plan is not None or todo.sub_project_id is not None}
-    return todo.model_copy(update=update) if todo.is_parent else todo
+@st.composite
+def todos(draw: st.DrawFn) -> Todo:
+    """Draw a todo with some of the fields of a plan that has all, and with texts of its own."""
+    known = draw(st.lists(st.sampled_from(FIELDS), max_size=6))
+    fields = {name: value for name, value in known if name not in DRAWN}
+    if criteria := draw(st.none() | st.just(EVERY_FIELD.items[0].acceptance_criteria)):
+        fields["acceptance_criteria"] = criteria
+    return Todo(id="replaced", title=draw(line), intent=draw(text), extensions=draw(extensions), **fields)
 
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
     order = draw(st.lists(ids, min_size=1, max_size=4, unique=True))
-    items = [
-        _named(draw(todos)).model_copy(
-            update={
-                "id": todo_id,
-                "dependencies": tuple(draw(st.lists(st.sampled_from(order[:at]), unique=True)))
-                if at
-                else (),
-            }
-        )
-        for at, todo_id in enumerate(order)
-    ]
+    items: list[Todo] = []
+    for at, todo_id in enumerate(order):
+        earlier = tuple(draw(st.lists(st.sampled_from(order[:at]), unique=True))) if at else ()
+        items.append(draw(todos()).model_copy(update={"id": todo_id, "dependencies": earlier}))
     optional = {"workflow_name": line, "metadata": policies, "root": st.just("."), "extensions": extensions}
     rest = draw(st.fixed_dictionaries({"todo_list_id": line}, optional=optional))
     return Plan(items=tuple(items), **rest)
@@ -208,13 +142,13 @@ def revisions(draw: st.DrawFn, plan: Plan) -> Plan:
         if edit == "insert":
             known = [item.id for item in items]
             depends = draw(st.lists(st.sampled_from(known), max_size=2, unique=True))
-            new = draw(todos).model_copy(update={"id": f"new-{number}", "dependencies": tuple(depends)})
+            new = draw(todos()).model_copy(update={"id": f"new-{number}", "dependencies": tuple(depends)})
             items.insert(at + draw(st.integers(0, 1)), new)
         elif edit == "remove" and len(items) > 1:
             gone = items.pop(at).id
             items = [independent(item, gone) for item in items]
         elif edit == "change":
-            items[at] = mixed(draw, items[at], draw(todos))
+            items[at] = mixed(draw, items[at], draw(todos()))
     update: dict[str, Any] = {"items": tuple(items)}
     if draw(st.booleans()):
         update["metadata"] = draw(policies)
