@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 MOST_VERSIONS = 20
 """Number of versions kept per plan."""
 
+_NAMES = "[0-9][0-9][0-9][0-9].json"
+"""Names of versions, in their order."""
+
 
 def write_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> tuple[Rewritten, ...]:
     """Write the revised plan to ``target``, and each changed sub-plan beside it, named by its parent.
@@ -163,7 +166,8 @@ def undo_plan(path: Path, *, force: bool = False) -> tuple[list[Path], int]:
         # With the root of the file system as boundary: the plan may have been revised from elsewhere.
         roots.insert(0, load_plan(real, boundary=real.parents[-1]).root)
     for root in dict.fromkeys(roots):
-        for version in sorted((root / PLANS).glob("*/versions/[0-9]*.json"), key=_number, reverse=True):
+        versions = (root / PLANS).glob(f"*/versions/{_NAMES}")
+        for version in sorted(versions, key=lambda each: each.name, reverse=True):
             top, files = _read_version(version, root)
             if real not in (top, *files):
                 continue
@@ -179,14 +183,9 @@ def undo_plan(path: Path, *, force: bool = False) -> tuple[list[Path], int]:
                 raise file_error(edited[0], f"{problem}; {remedy}")
             _replace_all({each: before for each, (before, _) in files.items()})
             version.unlink(missing_ok=True)
-            return list(files), len(list(version.parent.glob("[0-9]*.json")))
+            return list(files), len(list(version.parent.glob(_NAMES)))
     remedy = "only planner next --in-place and --output keep one"
     raise file_error(path, f"there is no previous version; {remedy}")
-
-
-def _number(version: Path) -> int:
-    """Return the number of a version; 0 for a file of another name, which code under test may make."""
-    return int(version.stem) if version.stem.isdecimal() else 0
 
 
 def _write(tree: PlanTree, texts: Sequence[Rewritten]) -> None:
@@ -204,9 +203,9 @@ def _write(tree: PlanTree, texts: Sequence[Rewritten]) -> None:
     ]
     if files:
         folder = PlanFolder(tree.loaded.root, tree.loaded.plan.todo_list_id).versions
-        kept = sorted(folder.glob("[0-9]*.json"), key=_number)
+        kept = sorted(folder.glob(_NAMES))
         # Not the count, which stays the same once old versions are removed.
-        number = _number(kept[-1]) + 1 if kept else 1
+        number = int(kept[-1].stem) + 1 if kept else 1
         # Stored before the files are written, so that an interruption cannot lose contents.
         try:
             make_home(tree.loaded.root)

@@ -132,17 +132,6 @@ def test_undo_goes_back_version_by_version_within_the_number_kept(plan: Path) ->
         undo_plan(plan)
 
 
-def test_versions_are_sorted_by_number_not_as_text(plan: Path) -> None:
-    write_in_place(load_tree(plan).load_all(), titled(plan, "Title 0"))
-    (version,) = PlanFolder(plan.parent, "shop").versions.iterdir()
-    version.rename(version.with_name("9999.json"))
-    version.with_name("99999x.json").touch()
-    write_in_place(load_tree(plan).load_all(), titled(plan, "Title 1"))
-
-    assert undo_plan(plan)[1] == 2
-    assert load_plan(plan).plan.items[0].title == "Title 0"
-
-
 @pytest.mark.parametrize("edit", ["# my edit\n", "items: [\n"], ids=["valid", "unusable"])
 def test_undo_discards_later_edits_only_if_forced(plan: Path, edit: str) -> None:
     write_in_place(load_tree(plan).load_all(), both(plan))
