@@ -220,13 +220,6 @@ class PlanTree:
             raise SubPlanNotFound(
                 f"with this sub-plan there are more than {MAX_TODOS:,} todos; split it into several plans"
             )
-        # A plan found by its id is the one meant; only a path may contradict the id beside it.
-        wanted, plan_id = parent.sub_project_id, loaded.plan.todo_list_id
-        if parent.sub_plan is not None and wanted not in (None, plan_id, path.stem):
-            raise SubPlanNotFound(
-                f"'{parent.sub_plan}' is the plan '{plan_id}', but the sub_project_id beside it "
-                f"is '{wanted}'; remove one of the two keys"
-            )
         return loaded
 
     def _find_by_id(self, plan_id: str) -> Path:

@@ -90,7 +90,7 @@ def plans_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> t
         texts.append(rewrite(part, _with_paths(plan, trees[deepest], path), target=path))
         above, _, todo_id = deepest.rpartition("/")
         held = plans.get(above) or parts[above].plan
-        plans[above] = _pointing(held, todo_id, path, parts[above].root, plan.todo_list_id)
+        plans[above] = _pointing(held, todo_id, path, parts[above].root)
     top = _with_paths(plans.get("", tree.loaded.plan), tree, target)
     texts.append(rewrite(tree.loaded, top, target=target))
     own = {os.path.realpath(part.path) for part in parts.values()}
@@ -121,22 +121,18 @@ def _with_paths(plan: Plan, tree: PlanTree, target: Path) -> Plan:
         for todo in plan.items:
             if todo.sub_plan is None and todo.sub_project_id is not None:
                 with suppress(PlannerError):  # not written yet
-                    sub = tree.child_of(todo).loaded
-                    plan = _pointing(plan, todo.id, sub.path, tree.loaded.root, sub.plan.todo_list_id)
+                    plan = _pointing(plan, todo.id, tree.child_of(todo).loaded.path, tree.loaded.root)
     return plan
 
 
-def _pointing(plan: Plan, todo_id: str, path: Path, root: Path, plan_id: str) -> Plan:
-    """Return the plan with a parent's sub-plan set to another file, that of the plan ``plan_id``."""
+def _pointing(plan: Plan, todo_id: str, path: Path, root: Path) -> Plan:
+    """Return the plan with a parent's sub-plan set to another file."""
     name = os.path.normpath(os.path.join(os.path.relpath(os.path.realpath(path.parent), root), path.name))
     if name.startswith(os.pardir):
         problem = f"the revised sub-plan of '{todo_id}' would be outside of {root}"
         raise file_error(path, f"{problem}; name an output file inside it")
     todo = plan.todo(todo_id)
-    changes = {"sub_plan": Path(name).as_posix()}
-    # The id may be the name of the former file.
-    changes |= {} if todo.sub_project_id is None else {"sub_project_id": plan_id}
-    moved = todo.model_copy(update=changes)
+    moved = todo.model_copy(update={"sub_plan": Path(name).as_posix()})
     items = tuple(moved if each is todo else each for each in plan.items)
     return plan.model_copy(update={"items": items})
 

@@ -255,17 +255,6 @@ def test_a_tree_with_too_many_todos_is_refused(tmp_path: Path, monkeypatch: pyte
     assert "more than 100 todos" in error_of(load_tree(tmp_path / "s1.yaml"))
 
 
-def test_a_sub_plan_file_and_its_id_must_agree(tmp_path: Path):
-    write(tmp_path / "sub.yaml", todo("a"), plan_id="real")
-    names = ["real", "sub", "other"]
-    items = [parent(f"p{number}", "sub.yaml", sub_project_id=name) for number, name in enumerate(names)]
-    tree = load_tree(write(tmp_path / "plan.yaml", *items))
-
-    assert tree.child("p0").loaded == tree.child("p1").loaded
-    with pytest.raises(PlanFileError, match=r"items\[2\]\.sub_plan: 'sub.yaml' is the plan 'real', but"):
-        tree.child("p2")
-
-
 # -- roots ------------------------------------------------------------------------------------------
 
 
