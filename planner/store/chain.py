@@ -98,16 +98,16 @@ class ChainedFile:
         Raises :class:`planner.errors.LogError` if that fails or the path is no regular file.
         """
         # O_NOFOLLOW: code under test could have made a link, to have another file written.
-        flags = os.O_RDWR | os.O_CREAT | open_flags("O_NOFOLLOW")
-        return cls._open(path, flags, "name another file with --log")
+        return cls._open(path, os.O_RDWR | os.O_CREAT | open_flags("O_NOFOLLOW"))
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """Open an existing log for reading. Raises :class:`planner.errors.LogError` if that fails."""
-        return cls._open(path, os.O_RDONLY, "name the log of a run")
+        return cls._open(path, os.O_RDONLY)
 
     @classmethod
-    def _open(cls, path: Path, flags: int, remedy: str) -> Self:
+    def _open(cls, path: Path, flags: int) -> Self:
+        remedy = "name another file"
         try:
             # Without O_NONBLOCK, opening a pipe would block until its other end is opened.
             handle = os.open(path, flags | open_flags("O_NONBLOCK"), 0o600)
@@ -237,12 +237,8 @@ class ChainedFile:
             self._advance(text, digest)
 
     def _refuse(self, problem: str) -> NoReturn:
-        """Raise the error about a damaged line; it names the command that shows what came before."""
-        remedy = "restore the log from a copy, or name the log of a run"
-        if self.count:
-            shown = f"planner explain {self.path} shows what came before it"
-            remedy = f"{shown}; restore the log from a copy"
-        raise log_error(self.path, problem, remedy)
+        """Raise the error about a damaged line."""
+        raise log_error(self.path, problem, "restore the log from a copy, or name another file")
 
     def _advance(self, text: str, digest: str) -> None:
         """Move the position behind a line that was read or written."""

@@ -98,8 +98,8 @@ def test_an_event_edited_without_rebuilding_the_chain_is_damage(log: Path) -> No
 
     assert ran.status == 4
     assert ran.err == (
-        "planner: run.jsonl: line 2 was changed, or the line before it: its digest does not fit; planner "
-        "explain run.jsonl shows what came before it; restore the log from a copy\n"
+        "planner: run.jsonl: line 2 was changed, or the line before it: its digest does not fit; restore "
+        "the log from a copy, or name another file\n"
     )
     assert "run started" in planner("explain", "run.jsonl", cwd=log.parent).out
 
@@ -107,7 +107,7 @@ def test_an_event_edited_without_rebuilding_the_chain_is_damage(log: Path) -> No
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (None, "log: the log cannot be opened (No such file or directory); name the log of a run"),
+        (None, "log: the log cannot be opened (No such file or directory); name another file"),
         (b"", "log: the log is empty; name a log that planner step has written"),
         (
             b"what\n",

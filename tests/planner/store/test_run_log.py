@@ -187,7 +187,6 @@ def test_other_damage_is_refused_with_its_line_number(
     message = str(refused.value)
     assert problem in message
     assert "restore the log from a copy" in message
-    assert (f"planner explain {path} shows what came before it" in message) == (reader.count > 0)
     assert "\n" not in message
 
 
@@ -262,7 +261,7 @@ def test_an_unusable_log_path_is_refused_in_one_line(tmp_path: Path, name: str, 
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
 
-    with pytest.raises(LogError, match=rf"{problem}.*; name another file with --log$"):
+    with pytest.raises(LogError, match=rf"{problem}.*; name another file$"):
         RunLog.append_to(tmp_path / name)
 
 
