@@ -245,11 +245,7 @@ class Document:
         at = node.start_mark.index
         is_scalar = isinstance(node, yaml.ScalarNode)
         # Long texts count more, so that aliases of one cannot exhaust the memory.
-        share = 1 + (len(node.value) >> 6 if is_scalar else 0)
-        self._count += share
-        if share > MAX_NODES:
-            shown = f"a text of {len(node.value):,} characters is too long (limit {MAX_NODES << 6:,})"
-            raise self.refusal(at, f"{shown}; keep it in a file, and name the file", path)
+        self._count += 1 + (len(node.value) >> 6 if is_scalar else 0)
         if self._count > MAX_NODES:
             raise self.refusal(at, _TOO_MANY)
         if depth > MAX_DEPTH and not is_scalar:

@@ -282,7 +282,6 @@ _CAUSES = {
     errno.EISDIR: "it is a folder; name a file in it",
     errno.EEXIST: "the file exists already and is not replaced; name a new file, or remove it",
     errno.EACCES: "permission denied; make it and its folder writable",
-    errno.EPIPE: "its reader has ended; keep it running, or name a file",
     errno.ENOSPC: "no space left on device; free space, or name a file elsewhere",
     errno.ENXIO: "nothing reads this pipe; start its reader first, or name a file",
 }

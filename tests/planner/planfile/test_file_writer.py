@@ -163,15 +163,6 @@ def test_a_file_that_somebody_has_open_is_appended_to(tmp_path: Path, through_li
     assert (tmp_path / "out").read_text() == "before\ntext\n"
 
 
-def test_a_closed_reader_is_an_error() -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    said = refusal(Path(f"/dev/fd/{writing}"))
-    os.close(writing)
-    assert said == "its reader has ended; keep it running, or name a file"
-    assert refusal(Path(f"/dev/fd/{writing}")).endswith("; name another file"), "a closed descriptor"
-
-
 @pytest.mark.parametrize("write", [write_file, replace_file, create_file, prepare_place])
 def test_a_write_error_is_reported_in_one_line_with_a_remedy(tmp_path: Path, write) -> None:
     (tmp_path / "folder").mkdir()

@@ -122,12 +122,6 @@ def test_a_plan_with_too_many_bytes_or_values_is_refused(
     assert "holds more than" in fault_of_bytes(tmp_path, b'{"x-a": ' + values + b"}", "plan.json")
 
 
-def test_a_single_text_that_is_too_long_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planner.planfile.document.MAX_NODES", 100)
-    shown = fault_of_bytes(tmp_path, b"x-a: " + b"y" * 7000 + b"\n" + HEAD.encode())
-    assert "x-a: a text of 7,000 characters is too long (limit 6,400)" in shown
-
-
 def test_a_plan_with_too_many_todos_is_refused_at_the_first_one_too_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
