@@ -23,8 +23,7 @@ from planner.catalog import RECIPES
 from planner.catalog.tables import load_table
 from planner.cli.app import command
 from planner.cli.arguments import nearest, plan_or_usual, usual_plan
-from planner.cli.exits import Status, as_called, complain, program
-from planner.cli.metrics import names_log, recorded_runs, verdict_of
+from planner.cli.exits import Status, UsageMistake, as_called, complain, program
 from planner.cli.screen import TODO_STATES, Screen
 from planner.engine import ENGINE_RULES, REFUSALS
 from planner.engine.progress import is_unproved
@@ -34,12 +33,15 @@ from planner.model.base import qualified
 from planner.model.events import PlanSubmitted
 from planner.model.plan import Policy, Todo
 from planner.model.taxonomy import CATEGORIES
-from planner.model.verdicts import Verdict
+from planner.model.verdicts import TodoState, Verdict
 from planner.planfile.discovery import PLAN_ENDINGS
 from planner.planfile.loader import load_plan, shown_path
 from planner.planfile.schemas import schema
 from planner.planfile.values import spellings_of
+from planner.policy.outcomes import failures_of, state_of
 from planner.revise.strategies import REVISION_RULES
+from planner.store.plan_run import PlanRun
+from planner.store.run_log import plan_logs, run_of_log
 from planner.text.display import counted, did_you_mean, listed
 from planner.text.sanitizing import clean, one_line
 
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from planner.model.outcome import Outcome
     from planner.store.run_log import RecordedRun, Step
 
+LOG_ENDING = ".jsonl"
 _TIME_ROOM = 10
 """Columns to the left of a sentence, where its time is printed."""
 
@@ -86,16 +89,31 @@ def explain(
         screen.show()
         return Status.OK
     path = Path(word)
-    if todo is None and not names_log(path) and path.suffix not in PLAN_ENDINGS:
+    if todo is None and path.suffix not in (LOG_ENDING, *PLAN_ENDINGS):
         if load_glossary().find(word) or (usual := _usual_plan_with(word)) is None:
             return _explain_word(word)
         path, todo = usual, word
-    plan = None if names_log(path) else plan_or_usual(path)
-    *_, run = recorded_runs([plan or path])  # the newest comes last
+    plan = None if path.suffix == LOG_ENDING else plan_or_usual(path)
+    run = run_of_log(path) if plan is None else _newest_run(plan)
     status = _show_story(run, plan, todo)
     for remark in run.remarks:
         complain(remark)
     return status
+
+
+def _newest_run(plan: Path) -> RecordedRun:
+    """Return the newest run of a plan; without a log, the one that follows from its last verification.
+
+    Raises ``UsageMistake`` if there is neither.
+    """
+    # The newest may be empty: a run that begins again begins a new log.
+    logs = [log for log in plan_logs(load_plan(plan)) if log.is_file() and log.stat().st_size]
+    if logs:
+        return run_of_log(logs[-1])
+    opened = PlanRun.open(plan)
+    if opened.found.document is None:
+        raise UsageMistake(f"{plan} has no run yet; run first: {opened.found.verify}, or name a log")
+    return opened.recorded()
 
 
 def _usual_plan_with(todo_id: str) -> Path | None:
@@ -406,9 +424,12 @@ def _text(value: object) -> str:
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 2].rstrip()} …"
 
 
+_RESULTS = {TodoState.DONE: "passed", TodoState.TEST_FAILED: "failed"}
+
+
 def _finding(outcome: Outcome) -> str:
-    """Return the verdict of a verification with the failing tests or the checks that did not pass."""
-    verdict, failure = verdict_of(outcome)
+    """Return the result of a verification with the failing tests or the checks that did not pass."""
+    result, failure = _RESULTS.get(state_of(outcome), "undecided"), next(failures_of(outcome), None)
     if failure is not None:
         tests = failure.tests or failure.top_failing_tests
         what = _text(tests[0].rpartition("::")[2] if tests else failure.check_id or "it")
@@ -416,11 +437,10 @@ def _finding(outcome: Outcome) -> str:
         head = f": '{_text(failure.stack_trace_head)}'" if failure.stack_trace_head else ""
         sure = "" if failure.confidence is None else f", {failure.confidence:.0%}"
         rule = f" by {_text(failure.rule)}" if failure.rule else ""
-        return f"{verdict.replace('_', ' ')}, {what}{more} ({failure.category}{sure}{rule}){head}"
+        return f"{result}, {what}{more} ({failure.category}{sure}{rule}){head}"
     unproved = [each for each in outcome.checks if each.counts_as is not Verdict.PASSED]
-    if verdict is Verdict.PASSED or not unproved:
-        return f"{verdict.replace('_', ' ')}, {counted(len(outcome.checks), 'criterion')}"
-    return f"{verdict.replace('_', ' ')}, {listed(_text(each.title or each.id) for each in unproved)}"
+    named = listed(_text(each.title or each.id) for each in unproved)
+    return f"{result}, {named or counted(len(outcome.checks), 'criterion')}"
 
 
 def _changes(before: State, after: State, only: str | None) -> Iterator[str]:

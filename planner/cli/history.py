@@ -79,7 +79,7 @@ def show(
     """Show the runs of a plan with their branches, and what is blocked."""
     if (imports and store is None) or (rebuild and store is not None):
         raise UsageMistake("--import fills the database of --store URL, --rebuild the project's own index")
-    root, plan_id, shown = _project_of(plan)
+    root, plan_id, shown = project_of(plan)
     with open_index_of(root, store, rebuild=rebuild, imports=imports) as index:
         runs, verified = index.runs(plan_id), index.verifications(plan_id)
     branches = [each for run in runs for each in run["branches"]]
@@ -88,7 +88,7 @@ def show(
     if as_json:
         known = {"plan": plan_id, "average_resolution_seconds": mean, "blocked_runs": stuck}
         print_json({**known, "runs": runs, "verifications": verified})
-        return _status(index)
+        return status_of(index)
     screen = Screen()
     parts = [counted(len(verified), "verification")] if verified else []
     if runs:
@@ -108,7 +108,7 @@ def show(
         ],
     )
     screen.show()
-    return _status(index)
+    return status_of(index)
 
 
 @app.command(epilog="Exit status: 0 recorded, 2 wrong usage, 4 the correction cannot be written.")
@@ -195,7 +195,7 @@ def _show_run(screen: Screen, run: Found) -> None:
 # -- the subject of a query ----------------------------------------------------------------------------
 
 
-def _project_of(plan: Path | None) -> tuple[Path, str, str]:
+def project_of(plan: Path | None) -> tuple[Path, str, str]:
     """Return the root of a plan, its id, and its name for the screen.
 
     The plan is given by its path, or by its id where no such file exists.
@@ -234,5 +234,6 @@ def open_index_of(
     return index
 
 
-def _status(index: Index) -> Status:
+def status_of(index: Index) -> Status:
+    """Return the exit status of a command that has shown what the index could read."""
     return Status.UNREADABLE if index.remarks else Status.OK

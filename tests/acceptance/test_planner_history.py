@@ -106,6 +106,6 @@ def test_every_command_on_the_metrics_page_prints_the_output_shown(tmp_path: Pat
 def test_the_page_lists_every_metric() -> None:
     page = METRICS_PAGE.read_text(encoding="utf-8")
     named = set(re.findall(r"`(planverify_[a-z_]+)`", page))
-    shown = set(re.findall(r"^# TYPE (\w+) ", exposition([])[0], re.MULTILINE))
+    shown = set(re.findall(r"^# TYPE (\w+) ", exposition([], []), re.MULTILINE))
 
     assert named == shown

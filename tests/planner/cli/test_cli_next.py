@@ -737,17 +737,13 @@ def test_an_unwritable_log_gives_one_remark(shop: Command):
     assert "✗ b" in ran.out
 
 
-@pytest.mark.parametrize(
-    ("words", "shown"),
-    [("explain", "now blocked by b"), ("metrics", 'planverify_runs{plan="shop",state="executing"} 1.0')],
-)
-def test_a_run_is_explained_and_measured_where_no_log_can_be_written(words: str, shown: str, shop: Command):
+def test_a_run_is_explained_where_no_log_can_be_written(shop: Command):
     (shop.folder / ".planverify/logs").write_text("a file where a folder should be")
 
-    ran = shop(words, "plan.yaml")
+    ran = shop("explain", "plan.yaml")
 
     assert ran.status == 0, ran.err
-    assert shown in ran.out
+    assert "now blocked by b" in ran.out
 
 
 def test_named_outcomes_are_read_without_a_log_unless_one_is_named(shop: Command):
