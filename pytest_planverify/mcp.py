@@ -104,9 +104,9 @@ class PlanServer:
             return await self._run(lambda: ["status", "--", *self._plan_words(plan)])
         return await self._run(lambda: ["status", "--", str(self._plan_file(plan)), todo])
 
-    async def explain(self, word: str | None = None, todo: str | None = None) -> CallToolResult:
-        """Explain a category, rule or state; of a plan, tell the story of its run, or of one todo in it."""
-        names = [each for each in (word, todo) if each is not None]
+    async def explain(self, word: str | None = None) -> CallToolResult:
+        """Explain a category, rule or state; of a plan, tell the story of its run."""
+        names = [] if word is None else [word]
         return await self._run(
             lambda: ["explain", "--", *(self._require_below_root(each) for each in names)]
         )

@@ -9,9 +9,7 @@ state that it caused, and the actions that followed.
 from __future__ import annotations
 
 import json
-import re
 import shlex
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -22,12 +20,11 @@ import typer
 from planner.catalog import RECIPES
 from planner.catalog.tables import load_table
 from planner.cli.app import command
-from planner.cli.arguments import nearest, plan_or_usual, usual_plan
+from planner.cli.arguments import plan_or_usual
 from planner.cli.exits import Status, UsageMistake, as_called, complain, program
 from planner.cli.screen import TODO_STATES, Screen
 from planner.engine import ENGINE_RULES, REFUSALS
 from planner.engine.progress import is_unproved
-from planner.errors import PlannerError
 from planner.lint import LINT_RULES
 from planner.model.base import qualified
 from planner.model.events import PlanSubmitted
@@ -71,10 +68,6 @@ def explain(
             "a plan, or the log of a run, to show what happened.",
         ),
     ] = None,
-    todo: Annotated[
-        str | None,
-        typer.Argument(metavar="TODO", help="With a plan or a log: show only what concerns this todo."),
-    ] = None,
 ) -> int:
     """Explain what something means, what the planner does about it, and what to check.
 
@@ -89,16 +82,14 @@ def explain(
         screen.show()
         return Status.OK
     path = Path(word)
-    if todo is None and path.suffix not in (LOG_ENDING, *PLAN_ENDINGS):
-        if load_glossary().find(word) or (usual := _usual_plan_with(word)) is None:
-            return _explain_word(word)
-        path, todo = usual, word
+    if path.suffix not in (LOG_ENDING, *PLAN_ENDINGS):
+        return _explain_word(word)
     plan = None if path.suffix == LOG_ENDING else plan_or_usual(path)
     run = run_of_log(path) if plan is None else _newest_run(plan)
-    status = _show_story(run, plan, todo)
+    _show_story(run, plan)
     for remark in run.remarks:
         complain(remark)
-    return status
+    return Status.OK
 
 
 def _newest_run(plan: Path) -> RecordedRun:
@@ -114,16 +105,6 @@ def _newest_run(plan: Path) -> RecordedRun:
     if opened.found.document is None:
         raise UsageMistake(f"{plan} has no run yet; run first: {opened.found.verify}, or name a log")
     return opened.recorded()
-
-
-def _usual_plan_with(todo_id: str) -> Path | None:
-    """Return the usual plan if it has that todo, or the one that such a branch repairs."""
-    usual, name = usual_plan(), todo_id.partition("/")[0]
-    names = {name, name.rpartition("_branch_")[0]}
-    with suppress(PlannerError):  # of a plan that cannot be used, nothing has a story
-        if usual is not None and any(each.id in names for each in load_plan(usual).plan.items):
-            return usual
-    return None
 
 
 # -- words ---------------------------------------------------------------------------------------------
@@ -307,11 +288,10 @@ def _explain_word(word: str) -> int:
 # -- runs ----------------------------------------------------------------------------------------------
 
 
-def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
+def _show_story(run: RecordedRun, plan: Path | None) -> None:
     """Print what happened in a run, step by step, with the time since its start.
 
-    ``plan`` is ``None`` where a log was named. With ``todo``, only what concerns it is printed; return
-    ``FOUND`` if the run has no such todo.
+    ``plan`` is ``None`` where a log was named.
     """
     screen, since, state = Screen(), 0.0, None
     for step in run.steps:
@@ -324,30 +304,23 @@ def _show_story(run: RecordedRun, plan: Path | None, todo: str | None) -> int:
                     "it was then"
                 )
             began = f"{datetime.fromtimestamp(since, UTC):%Y-%m-%d %H:%M:%S} UTC"
-            whose = state.plan_id if todo is None else f"{todo} of {state.plan_id}"
             run_id = f", run {screen.one_line(event.run_id)}" if event.run_id else ""
-            title = screen.style(screen.one_line(whose), "strong")
+            title = screen.style(screen.one_line(state.plan_id), "strong")
             screen.line(f"{title}  times are relative to {began}{run_id}")
         label = f"+{timedelta(seconds=int(state.now - since))}"
-        for each in tell(step, todo):  # the time is printed beside the first line of a step
+        for each in tell(step):  # the time is printed beside the first line of a step
             first = screen.style(f"{label:<{max(_TIME_ROOM, len(label) + 1)}}", "quiet")
             screen.paragraph(each, indent=_TIME_ROOM, first=first)
             label = ""
-        # With a todo, the lines are kept back until it is known that the run has it. Otherwise they are
-        # written step by step.
-        if todo is None:
-            screen.show()
+        # Step by step, so that a damaged log tells what came before.
+        screen.show()
     assert state is not None  # there is a first step
-    if todo is not None and todo not in state.records:
-        complain(f"the run has no todo '{todo}'; {nearest(todo, sorted(state.records), 'the todos are')}")
-        return Status.FOUND
     screen.line(f"{'now':<{_TIME_ROOM}}the plan is {screen.plan_state(run.state_name(state))}")
     screen.line()
     screen.paragraph(f"{program()} explain RULE explains a rule in brackets.")
     if plan is not None:
         screen.paragraph(f"{program()} status {shlex.quote(str(plan))} shows the state of each todo.")
     screen.show()
-    return Status.OK
 
 
 # -- the story ----------------------------------------------------------------------------------------
@@ -365,26 +338,19 @@ _FACTS = (
 )
 """Fields that are shown where they have a value, in this order."""
 
-_OF_EVERYBODY = ("plan submitted", "run started", "stop requested", "halt", "finish")
-"""Beginnings of sentences that concern all todos: shown even where the story is restricted to one."""
 
-
-def tell(step: Step, only: str | None = None) -> Iterator[str]:
+def tell(step: Step) -> Iterator[str]:
     """Yield sentences: the event of a step, the changes of state by it, and the actions that it led to.
 
-    Each is sanitized, and has the rule that decided it in brackets. With ``only``, the qualified id of a
-    todo, sentences that name neither it nor its branches are left out, unless they concern all todos.
+    Each is sanitized, and has the rule that decided it in brackets.
     """
     event, actions, before, after = step
     # A tick of the clock is of no interest itself: only what it caused is shown.
-    lines = [] if event.event == "clock_ticked" else [_describe(event, event.event)]
-    lines += [] if before is None else _changes(before, after, only)
-    lines += [_describe(action, action.action) for action in actions]
-    # Ids may contain points, and a sentence may end with one.
-    named = re.compile(rf"(?<![\w./-]){re.escape(only or '')}(?:_branch_\d+)*(?!\.?[\w/-])")
-    yield from (
-        each for each in lines if only is None or each.startswith(_OF_EVERYBODY) or named.search(each)
-    )
+    if event.event != "clock_ticked":
+        yield _describe(event, event.event)
+    if before is not None:
+        yield from _changes(before, after)
+    yield from (_describe(action, action.action) for action in actions)
 
 
 def _describe(thing: Any, kind: str) -> str:
@@ -443,8 +409,8 @@ def _finding(outcome: Outcome) -> str:
     return f"{result}, {named or counted(len(outcome.checks), 'criterion')}"
 
 
-def _changes(before: State, after: State, only: str | None) -> Iterator[str]:
-    """Yield which todos, ``only`` first, ended, became blocked, or are no longer blocked."""
+def _changes(before: State, after: State) -> Iterator[str]:
+    """Yield which todos ended, became blocked, or are no longer blocked."""
     changed: dict[str, list[str]] = {}
     earlier_blocked, now = before.blocked(), after.blocked()
     for name, record in after.records.items():
@@ -459,5 +425,4 @@ def _changes(before: State, after: State, only: str | None) -> Iterator[str]:
         elif name in earlier_blocked and name not in now and not record.life.is_final:
             changed.setdefault("no longer blocked", []).append(name)
     for state, names in changed.items():
-        # Long lists are cut, but never before the todo that the story is about.
-        yield f"now {state}: {listed(sorted(names, key=lambda each: each != only))}"
+        yield f"now {state}: {listed(names)}"

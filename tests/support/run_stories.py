@@ -46,13 +46,9 @@ class Story(Told):
         self.now += PAUSE
         return super().tell(event.model_copy(update={"at": self.now}))
 
-    def told(self, only: str | None = None) -> list[str]:
+    def told(self) -> list[str]:
         """Return the description of the last step."""
-        return [*tell(self.steps[-1], only)]
-
-    def whole(self, only: str | None = None) -> list[str]:
-        """Return the descriptions of all steps."""
-        return [line for taken in self.steps for line in tell(taken, only)]
+        return [*tell(self.steps[-1])]
 
 
 def write_log(steps: Sequence[Step], path: Path, run_id: str | None = None) -> Path:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from planner_command import Command, failed, with_test
+from planner_command import Command
 
 from planner.catalog import RECIPES
 from planner.cli.exits import INTERRUPTED, Status
@@ -117,18 +117,6 @@ def test_explain_shows_recipes_and_plan_keys(command: Command) -> None:
 )
 def test_another_name_of_a_key_is_explained(command: Command, other: str, key: str) -> None:
     assert f"\n  Another name of {key}: " in command("explain", other).out
-
-
-def test_a_todo_of_the_usual_plan_is_explained_without_the_plan(command: Command) -> None:
-    command.plan(with_test("storage"))
-    assert "plan.yaml has no run yet" in command("explain", "storage").err
-
-    command.outcomes(failed("storage"))
-
-    for name in ("storage", "storage_branch_01"):
-        assert command("explain", name).out == command("explain", "plan.yaml", name).out != ""
-    assert command("explain", "stale").out.startswith("stale  ")
-    assert "did you mean 'stale'" in command("explain", "stal").err
 
 
 def test_an_unknown_word_is_reported_with_the_nearest(command: Command) -> None:

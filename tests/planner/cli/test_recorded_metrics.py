@@ -170,7 +170,6 @@ def test_the_latest_log_of_a_plan_is_used_by_default(run: Command) -> None:
         "p1  times are relative to 2026-01-01 10:00:00 UTC, run r1\n"
     )
     assert story.endswith("planner status plan.yaml shows the state of each todo.\n")
-    assert "\nt2 of p1  times are relative to" in run("explain", "plan.yaml", "t2").out
 
 
 def test_a_plan_without_a_run_has_no_story(run: Command) -> None:
@@ -202,10 +201,3 @@ def test_an_unwritable_textfile_is_reported(run: Command) -> None:
 
     assert ran.status == 4
     assert ran.err.startswith("planner: run.jsonl/x.prom: cannot be written: a part of its path")
-
-
-def test_an_unknown_todo_is_reported_with_the_nearest(run: Command) -> None:
-    ran = run("explain", "run.jsonl", "t1_branch")
-
-    assert ran.status == 1
-    assert ran.err.startswith("planner: the run has no todo 't1_branch'; did you mean 't1_branch_01'")
