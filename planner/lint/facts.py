@@ -8,8 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from dataclasses import dataclass, field
-from difflib import get_close_matches
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
@@ -44,10 +43,6 @@ class Project(Protocol):
         """Return the Python files in a folder and below it."""
         ...
 
-    def testpaths(self) -> tuple[str, ...]:
-        """Return the folders or globs that pytest searches by its settings, if a command names none."""
-        ...
-
     def glob_holds(self, pattern: str) -> bool:
         """Return whether a glob matches an existing file."""
         ...
@@ -62,6 +57,8 @@ class Project(Protocol):
 _CHANGES_SELECTION = frozenset({"--pyargs", "--doctest-modules", "--doctest-glob", "-c", "--rootdir"})
 """Options with which the selections of a command are not the test files of this root."""
 
+_TEST_FILES = ("test_*.py", "*_test.py")
+
 _GUARDS = re.compile(
     r"seed|patch|mock|freez|travel|cassette|vcr|responses|stub|fake|server|transport", re.IGNORECASE
 )
@@ -73,91 +70,67 @@ A module with such a name has no finding about impure calls.
 _LOCAL = re.compile(r"localhost|127\.\d|\[?::1\b|0\.0\.0\.0")
 """Matches addresses of this machine, whose use is no network access."""
 
-_OTHER_TESTS = re.compile(
-    r"import \*|\b(?:globals|exec|setattr|load_tests|pytest_collect_file|__getattr__)\b"
-)
-"""Matches source that may have tests under names that do not occur in it."""
+
+class ImpureCall(NamedTuple):
+    """A call by which a verdict depends on more than the code."""
+
+    kind: str
+    """``chance``, ``clock`` or ``network``."""
+    name: str
+    line: int
 
 
+@dataclass(frozen=True, slots=True)
 class TestModule:
-    """A Python file of tests; any text is accepted."""
+    """Facts about a Python file of tests."""
 
     __test__ = False
 
-    def __init__(self, source: str) -> None:
-        self._source = source
-        self._words = frozenset(re.findall(r"\w+", source))
-        self.impure: list[tuple[str, str, int]] = []
-        """Calls by which a verdict depends on more than the code: kind, name and line of each."""
-        self.is_guarded = False
-        """It seems to replace randomness, clock or network."""
-        self._scopes: list[tuple[str, range]] = []
-        """Names of functions and classes, outer ones first, with their lines without decorators."""
-        self.imports: list[tuple[str, int]] = []
-        """Modules of packages that it needs, with the line of the import."""
-        self.problem: str | None = None
-        """Why it cannot be parsed, as ``line: reason``."""
+    impure: tuple[ImpureCall, ...] = ()
+    is_guarded: bool = False
+    """It seems to replace randomness, clock or network."""
+    scopes: tuple[tuple[str, range], ...] = ()
+    """Names of functions and classes, outer ones first, with their lines without decorators."""
+    imports: tuple[tuple[str, int], ...] = ()
+    """Modules of packages that it needs, with the line of the import."""
+
+    @classmethod
+    def parse(cls, source: str) -> TestModule:
+        """Return the facts about any text; there are none about one that is not valid Python."""
         try:
             # Of invalid escapes in the project's strings, which Python would print.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 nodes = list(ast.walk(ast.parse(source)))
-            keys = ("name", "id", "attr", "arg")
-            names = {str(getattr(node, key)) for node in nodes for key in keys if getattr(node, key, None)}
-            self.is_guarded = any(map(_GUARDS.search, names))
-            self.impure += _impure_calls(nodes)
-            self.imports += _imports(nodes[0])
-            for node in nodes:
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                    self._scopes.append((node.name, range(node.lineno, (node.end_lineno or 0) + 1)))
-        except SyntaxError as error:
-            self.problem = f"{error.lineno or 1}: it cannot be parsed: {error.msg}"
         # For deeply nested source, the parser raises one of the last two, by the kind of nesting.
-        except (ValueError, RecursionError, MemoryError):
-            pass
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return cls()
+        keys = ("name", "id", "attr", "arg")
+        names = {str(getattr(node, key)) for node in nodes for key in keys if getattr(node, key, None)}
+        return cls(
+            impure=tuple(_impure_calls(nodes)),
+            is_guarded=any(map(_GUARDS.search, names)),
+            scopes=tuple(
+                (node.name, range(node.lineno, (node.end_lineno or 0) + 1))
+                for node in nodes
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            ),
+            imports=tuple(_imports(nodes[0])),
+        )
 
     def is_in_test(self, line: int, name: str) -> bool:
         """Return whether a line is in a test that a node id selects; in any test if the id is empty."""
-        around = [scope for scope, lines in self._scopes if line in lines]
+        around = [scope for scope, lines in self.scopes if line in lines]
         wanted = name.partition("[")[0].split("::") if name else []
         return around[: len(wanted)] == wanted and any(scope.startswith("test") for scope in around)
 
-    def unknown(self, name: str) -> tuple[str, str | None] | None:
-        """Return the part of a node id that does not occur in the source, with the one probably meant.
 
-        ``None`` if all occur, or may come from elsewhere: from a base class, or generated.
-        """
-        if _OTHER_TESTS.search(self._source):
-            return None
-        parts = name.partition("[")[0].split("::")
-        # A class with other base classes than those of unittest may inherit its tests.
-        bases = r"(?:\((?:[\w.]*TestCase|object)?\))?"
-        is_plain_class = re.search(rf"^class {re.escape(parts[0])}{bases}:", self._source, re.MULTILINE)
-        for part in parts[: 2 if is_plain_class else 1]:
-            if part.isidentifier() and part not in self._words:
-                tests = sorted(word for word in self._words if word.lower().startswith("test"))
-                near = get_close_matches(part, tests, n=1)
-                return part, name.replace(part, near[0]) if near else None
-        return None
+class Selected(NamedTuple):
+    """The files that one command selects."""
 
-
-@dataclass(slots=True)
-class Selected:
-    """The files and tests that one command selects."""
-
-    files: list[str] = field(default_factory=list[str])
-    """The selected Python files that exist, even if no test in them is selected."""
-    missing_files: list[str] = field(default_factory=list[str])
-    missing_tests: list[tuple[str, str, str | None]] = field(
-        default_factory=list["tuple[str, str, str | None]"]
-    )
-    """File, name, and the node id that was probably meant."""
-    broken: list[str] = field(default_factory=list[str])
-    """Files that cannot be parsed, each with the line and the reason."""
-    imports: dict[str, str] = field(default_factory=dict[str, str])
-    """Modules of packages that the files import, with the place of the first import."""
-    impure: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """Calls in the selected tests that are not repeatable, by kind."""
+    files: tuple[tuple[str, str], ...]
+    """The Python files that exist, each with the node id of the test in it; empty if all are selected."""
+    missing: tuple[str, ...]
 
 
 def _imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
@@ -177,8 +150,8 @@ def _imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
             nodes += reversed([*ast.iter_child_nodes(node)])
 
 
-def _impure_calls(nodes: list[ast.AST]) -> Iterator[tuple[str, str, int]]:
-    """Yield kind, name and line of calls by which a verdict depends on randomness, clock or network."""
+def _impure_calls(nodes: list[ast.AST]) -> Iterator[ImpureCall]:
+    """Yield the calls by which a verdict depends on randomness, clock or network."""
     aliases: dict[str, str] = {}
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -200,7 +173,7 @@ def _impure_calls(nodes: list[ast.AST]) -> Iterator[tuple[str, str, int]]:
             first = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else ""
             is_local = isinstance(first, str) and _LOCAL.search(first)
             if kind is not None and not is_local and name.partition(".")[0] not in parameters:
-                yield kind, name, node.lineno
+                yield ImpureCall(kind, f"{name}()", node.lineno)
 
 
 # -- the plan ------------------------------------------------------------------------------------------
@@ -234,6 +207,7 @@ class LintFacts:
         # Per object, as a cache on a method would keep every object alive.
         self._select = cache(self._selected)
         self._module = cache(self._parsed)
+        self.impure_calls = cache(self._impure_calls_of)
         self.by_id = {todo.id: todo for todo in self.plan.items}
         self.at = {todo.id: index for index, todo in enumerate(self.plan.items)}
         # A branch borrows its criteria from the todo that it repairs, and is temporary.
@@ -255,57 +229,48 @@ class LintFacts:
         is_uncertain = command.guessed or any(
             word.partition("=")[0] in _CHANGES_SELECTION for word in command.args
         )
-        return self._select(command.selections, is_uncertain)
+        # What looks like a path may be an option's value, a package, or relative to another folder.
+        selected = self._select(command.selections)
+        return selected._replace(missing=()) if is_uncertain else selected
 
-    def _selected(self, selections: tuple[str, ...], is_uncertain: bool) -> Selected:
-        """Evaluate the selections of a command, which are ``testpaths`` or the root if it names none."""
-        selected = Selected()
-        if not selections:
-            files, testpaths = self._test_files("."), self.project.testpaths()
-            # pytest searches the root if none of its testpaths exists.
-            within = [file for file in files if any(matches(file, each) for each in testpaths)]
-            for file in within or files:
-                self._add_file(file, "", selected)
-        for place in selections:
+    def _selected(self, selections: tuple[str, ...]) -> Selected:
+        """Evaluate the selections of a command; without any, it selects all test files of the root."""
+        files, missing = list[tuple[str, str]](), list[str]()
+        for place in selections or (".",):
             path, _, name = place.partition("::")
             path = plain(path) or "."
             kind = self.project.kind(path)
-            if kind is PathKind.FILE:
-                self._add_file(path, name, selected)
+            if kind is PathKind.FILE and path.endswith(".py"):
+                files.append((path, name))
             elif kind is PathKind.FOLDER:
-                for file in self._test_files(path):
-                    self._add_file(file, "", selected)
+                below = self.project.files(path)
+                files += [
+                    (file, "") for file in below if matches(file, "test_*.py") or matches(file, "*_test.py")
+                ]
             elif kind is PathKind.MISSING:
-                selected.missing_files.append(path)
-        if is_uncertain:
-            # What looks like a path may be an option's value, a package, or relative to another folder.
-            selected.missing_files, selected.missing_tests = [], []
-        return selected
+                missing.append(path)
+        return Selected(tuple(files), tuple(missing))
 
-    def _test_files(self, folder: str) -> list[str]:
-        files = self.project.files(folder)
-        return [file for file in files if matches(file, "test_*.py") or matches(file, "*_test.py")]
+    def _impure_calls_of(self, selected: Selected) -> dict[str, list[str]]:
+        """Return the calls in the selected tests that are not repeatable, by kind, with their places."""
+        found: dict[str, list[str]] = {}
+        for path, name in selected.files:
+            module, folders = self._module(path), path.split("/")[:-1]
+            conftests = ["/".join((*folders[:depth], "conftest.py")) for depth in range(len(folders) + 1)]
+            # Randomness, clock or network may also be replaced by a fixture of a conftest above.
+            if not any(self._module(each).is_guarded for each in (path, *conftests)):
+                for call in module.impure:
+                    if module.is_in_test(call.line, name):
+                        found.setdefault(call.kind, []).append(f"{path}:{call.line} {call.name}")
+        return found
 
-    def _add_file(self, path: str, name: str, selected: Selected) -> None:
-        """Add a file, and the test in it of which the command has the name, to ``selected``."""
-        # Such as a doctest in a text file, whose tests are not known here.
-        if not path.endswith(".py"):
-            return
-        selected.files.append(path)
-        module = self._module(path)
-        folders = path.split("/")[:-1]
-        conftests = ["/".join((*folders[:depth], "conftest.py")) for depth in range(len(folders) + 1)]
-        # Randomness, clock or network may also be replaced by a fixture of a conftest above.
-        if not any(each and each.is_guarded for each in map(self._module, (path, *conftests))):
-            for kind, call, line in module.impure if module else ():
-                if module and module.is_in_test(line, name):
-                    selected.impure.setdefault(kind, []).append(f"{path}:{line} {call}()")
-        for name_of_module, line in module.imports if module else ():
-            selected.imports.setdefault(name_of_module, f"{path}:{line}")
-        if module and module.problem is not None:
-            selected.broken.append(f"{path}:{module.problem}")
-        elif module and (unknown := module.unknown(name)) is not None:
-            selected.missing_tests.append((path, *unknown))
+    def imports(self, selected: Selected) -> dict[str, str]:
+        """Return the modules of packages that the selected files import, with the place of an import."""
+        return {
+            name: f"{path}:{line}"
+            for path, _ in reversed(selected.files)
+            for name, line in reversed(self._module(path).imports)
+        }
 
     def missing_module(self, name: str) -> str | None:
         """Return the path of a module that is missing in a package of the project; ``None`` for others."""
@@ -319,9 +284,8 @@ class LintFacts:
             return None if is_there else f"{place}.py"
         return None
 
-    def _parsed(self, path: str) -> TestModule | None:
-        source = self.project.text(path)
-        return None if source is None else TestModule(source)
+    def _parsed(self, path: str) -> TestModule:
+        return TestModule.parse(self.project.text(path) or "")
 
     # -- findings, and the todos that make files -------------------------------------------------------
 

@@ -275,7 +275,7 @@ def _missing_modules(facts: LintFacts, todo: Todo) -> Iterator[LintFinding]:
     before = [each for each in facts.plan.items if each is todo or facts.waits_for(todo.id, each.id)]
     for criterion in facts.criteria_of(todo):
         command = pytest_of(criterion)
-        for name, place in facts.selected_by(command).imports.items() if command else ():
+        for name, place in facts.imports(facts.selected_by(command)).items() if command else ():
             path = facts.missing_module(name)
             if (
                 path is None
@@ -311,7 +311,8 @@ def _changeable_judges(facts: LintFacts, todo: Todo, patterns: tuple[str, ...]) 
             selected = facts.selected_by(command)
             # Bounded, as a command may select all Python files of a project, and each is matched with
             # each pattern.
-            judges.update(dict.fromkeys((*selected.files[:1_000], *selected.missing_files)))
+            paths = [path for path, _ in selected.files[:1_000]]
+            judges.update(dict.fromkeys((*paths, *selected.missing)))
     own = set(made_by(todo))
     granted = [path for path in judges if path not in own and allowed(path, patterns)]
     if granted:
@@ -344,7 +345,6 @@ _IMPURE = {
 
 def _criteria(facts: LintFacts) -> Iterator[LintFinding]:
     """Yield findings about the criteria of all todos but branches, which borrow their criteria."""
-    unwritten: set[str] = set()
     for todo in facts.primaries:
         if not facts.has_command(todo) and todo.requires_testing and not todo.has_sub_plan:
             place = ("acceptance_criteria",) if todo.acceptance_criteria else ()
@@ -352,23 +352,16 @@ def _criteria(facts: LintFacts) -> Iterator[LintFinding]:
         yield from _metrics(facts, todo)
         for criterion in facts.criteria_of(todo):
             if (command := pytest_of(criterion)) is not None:
-                yield from _missing(facts, todo, criterion.id, command, unwritten)
+                yield from _missing(facts, todo, criterion.id, command)
                 yield from _unrepeatable(facts, todo, criterion, command)
 
 
 def _missing(
-    facts: LintFacts,
-    todo: Todo,
-    criterion_id: str,
-    command: PytestInvocation,
-    unwritten: set[str],
+    facts: LintFacts, todo: Todo, criterion_id: str, command: PytestInvocation
 ) -> Iterator[LintFinding]:
-    """Yield findings about selected files and tests that are missing or cannot be parsed.
-
-    A missing file that an open todo may create itself is reported once, and added to ``unwritten``.
-    """
-    loc, selected = criterion_place(criterion_id), facts.selected_by(command)
-    for path in dict.fromkeys(selected.missing_files):
+    """Yield selected files that are missing, unless an open todo may still write its own."""
+    loc = criterion_place(criterion_id)
+    for path in dict.fromkeys(facts.selected_by(command).missing):
         if facts.is_made(todo, path):
             continue
         if criterion_id == "convention":
@@ -381,25 +374,13 @@ def _missing(
             fix = f"write {path}, which is assumed, or name the test to run: test_file: PATH"
             yield facts.finding("test-assumed", todo, loc, message, fix)
             continue
-        fix = f"add {path} to the expected_artifacts of '{todo.id}'"
         is_allowed = todo.allowed_files is None or allowed(path, todo.allowed_files)
-        # The work on the todo may still write it, unless the name is a misspelling.
         is_open = todo.status is TodoStatus.OPEN and is_allowed and not facts.makers_of(path)
-        if is_open and facts.project.near(path) is None:
-            if path not in unwritten:
-                fix += f", and its data to the test: fixture: fixtures/{todo.id}_cases.json"
-                yield facts.finding("tests-unwritten", todo, loc, f"{path} is not written yet", fix)
-            unwritten.add(path)
-        else:
+        # A similar name shows a misspelling.
+        if not is_open or facts.project.near(path) is not None:
             message = f"{path} does not exist, and no todo is to write it"
-            yield facts.absent("test-missing", todo, loc, path, message, f"{fix} or of a todo before it")
-    for path, name, near in selected.missing_tests:
-        if not facts.is_made(todo, path):
-            fix = f"write the test, or list {path} among the expected_artifacts of the todo that will"
-            fix = f"did you mean {path}::{near}? else {fix}" if near else fix
-            yield facts.finding("test-missing", todo, loc, f"{path} contains no test '{name}'", fix)
-    for problem in selected.broken:
-        yield facts.finding("unreadable-test", todo, loc, problem)
+            fix = f"add {path} to the expected_artifacts of '{todo.id}' or of a todo before it"
+            yield facts.absent("test-missing", todo, loc, path, message, fix)
 
 
 def _unrepeatable(
@@ -416,7 +397,7 @@ def _unrepeatable(
     # The data, or a seed in the command, may be what makes the calls repeatable.
     if not isinstance(spec, CommandSpec) or spec.fixture is not None or "seed" in spec.cmd.lower():
         return
-    for kind, places in facts.selected_by(command).impure.items():
+    for kind, places in facts.impure_calls(facts.selected_by(command)).items():
         rule, what, instead = _IMPURE[kind]
         message = f"the selected test code {what}: {listed(places, 3)}"
         fix = f"{instead}, or name the data: fixture: fixtures/{todo.id}_cases.json"
@@ -474,9 +455,7 @@ def _has_written_tests(facts: LintFacts, todo: Todo) -> bool:
     commands = [each for each in facts.criteria_of(todo) if each.command is not None]
     selected = [facts.selected_by(found) for each in commands if (found := pytest_of(each)) is not None]
     return len(selected) == len(commands) and all(
-        each.files
-        and not (each.missing_files or each.missing_tests or each.broken)
-        and not any(map(facts.makers_of, each.files))
+        each.files and not each.missing and not any(facts.makers_of(path) for path, _ in each.files)
         for each in selected
     )
 

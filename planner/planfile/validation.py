@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from planner.lint import LINT_RULES, LintFacts, LintFinding, check
 from planner.lint.facts import made_by
 from planner.model.findings import PathKind, PlanFinding
-from planner.planfile.discovery import project_root
 from planner.planfile.loader import LoadedPlan, load_plan, shown_path
 from planner.planfile.project_facts import misplaced_root
 from planner.planfile.project_files import RootedFiles, is_below, source_files, walk
@@ -129,11 +128,6 @@ class ProjectFiles(RootedFiles):
         """Return Python files below a folder, up to a limit, without following links."""
         start = "" if folder == "." else f"{folder.rstrip('/')}/"
         return tuple(f"{start}{path}" for path in islice(source_files(f"{self._root}/{start}"), _MAX_FILES))
-
-    def testpaths(self) -> tuple[str, ...]:
-        """Return ``testpaths`` of pytest's settings in the root; empty if it is not set there."""
-        found = project_root(Path(self._root))
-        return found.words("testpaths") if found.folder == Path(self._root) else ()
 
     def glob_holds(self, pattern: str) -> bool:
         """Return whether the path exists, or the glob matches a file of a project that is not too large."""

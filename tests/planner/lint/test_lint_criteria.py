@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lint_samples import GOOD_TEST, findings, only, rules, todo
+from lint_samples import GOOD_TEST, only, rules, todo
 
 from planner.lint.rules import satisfiable
 from planner.model.plan import MetricSpec, Operator
@@ -45,33 +45,15 @@ def test_an_assumed_test_is_reported_with_the_places_searched(tmp_path: Path) ->
     assert judge(tmp_path, todo("a")) == [], "a convention has found it"
 
 
-@pytest.mark.parametrize(
-    ("selection", "nearest"),
-    [
-        ("tests/tets_cart.py", "tests/test_cart.py?"),
-        ("tests/test_a.py::test_answr", "tests/test_a.py::test_answer"),
-        ("tests/test_b.py::TestCart::test_addd[1]", "tests/test_b.py::TestCart::test_add"),
-        ("tests/test_b.py::TestShop::test_ad", "tests/test_b.py::TestShop::test_add"),
-    ],
-)
-def test_a_missing_test_with_a_similar_name_gets_a_suggestion(
-    tmp_path: Path, selection: str, nearest: str
-) -> None:
-    files = {
-        **FILES,
-        "tests/test_cart.py": "",
-        "tests/test_b.py": "class TestCart:\n    def test_add(): ...\nclass TestShop(u.TestCase): ...",
-    }
-    found = only("test-missing", tmp_path, todo("a", f"pytest {selection}"), files=files)
-    assert f"did you mean {nearest}" in found.fix
+def test_a_missing_test_file_with_a_similar_name_gets_a_suggestion(tmp_path: Path) -> None:
+    files = {**FILES, "tests/test_cart.py": ""}
+    found = only("test-missing", tmp_path, todo("a", "pytest tests/tets_cart.py"), files=files)
+    assert found.fix.startswith("did you mean tests/test_cart.py?")
     assert found.place == "items[0].acceptance_criteria.tests[0].cmd"
 
 
-def test_tests_still_to_be_written_are_reported_once(tmp_path: Path) -> None:
-    found = findings(tmp_path, *(todo(name, "pytest tests/test_new.py") for name in "ab"))
-    assert [(each.rule, each.severity) for each in found] == [("tests-unwritten", "advice")]
-    assert found[0].message == "tests/test_new.py is not written yet"
-    assert "fixture: fixtures/a_cases.json" in found[0].fix
+def test_an_open_todo_may_still_write_its_tests(tmp_path: Path) -> None:
+    assert judge(tmp_path, *(todo(name, "pytest tests/else.py") for name in "ab")) == []
 
 
 @pytest.mark.parametrize("keys", [{"allowed_files": ["src/**"]}, {"status": "claimed"}])
@@ -92,56 +74,10 @@ def test_a_test_file_may_be_an_artifact_of_the_todo_or_a_dependency(tmp_path: Pa
     assert found.fix == "add 't' to the dependencies of 'a'"
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "from shared import *\n",
-        "class TestA(Base):\n    pass\n",
-        "TestA = Machine.TestCase\n",
-        "class TestA:\n    class test_b(Other): ...\n",
-        "globals()['test_b'] = print\n",
-        b"# caf\xe9\n",
-        "x = 1\n" * 200_000,
-    ],
-)
-def test_no_test_is_reported_missing_if_static_reading_may_not_see_it(
-    tmp_path: Path, source: str | bytes
-) -> None:
-    files = {"tests/test_a.py": source}
-    assert judge(tmp_path, todo("a", "pytest tests/test_a.py::TestA::test_b::test_c"), files=files) == []
-
-
-@pytest.mark.parametrize("name", ["TestA", "TestA::test_b[1-2]", "TestU::test_c", "test_d"])
-def test_classes_methods_and_parameters_of_tests_are_recognised(tmp_path: Path, name: str) -> None:
-    source = (
-        "import unittest\nfrom product import answer\n"
-        "class TestA:\n    def test_b(self, x):\n        assert answer(x)\n"
-        "class TestU(unittest.TestCase):\n    def test_c(self):\n        self.assertTrue(answer())\n"
-        "if True:\n    async def test_d():\n        assert answer()\n"
-    )
-    assert judge(tmp_path, todo("a", f"pytest 't.py::{name}'"), files={"t.py": source}) == []
-
-
 def test_a_bare_pytest_command_selects_all_test_files(tmp_path: Path) -> None:
     late = "import time\n\n\ndef test_now():\n    assert time.time() > 1\n"
     for name, expected in (("else/test_b.py", ["wall-clock"]), ("else/b.py", [])):
         assert judge(tmp_path / name, todo("a", "pytest"), files={name: late}) == expected
-
-
-@pytest.mark.parametrize(
-    ("testpaths", "expected"), [("src/*/tests", []), ("docs src", []), ("docs", ["unreadable-test"])]
-)
-def test_a_bare_pytest_command_selects_the_testpaths_that_exist(
-    tmp_path: Path, testpaths: str, expected: list[str]
-) -> None:
-    settings = {"tox.ini": f"[pytest]\ntestpaths = {testpaths}\n", "data/test_b.py": "def test_{{name}}"}
-    assert judge(tmp_path, todo("a", "pytest"), files={**settings, "src/x/tests/test_c.py": ""}) == expected
-
-
-def test_an_unparsable_test_file_is_an_error_with_its_line(tmp_path: Path) -> None:
-    files = {"t.py": "\ndef test_a(:\n  pass\n"}
-    found = only("unreadable-test", tmp_path, todo("a", "pytest t.py"), files=files)
-    assert (found.severity, found.message.startswith("t.py:2: it cannot be parsed")) == ("error", True)
 
 
 # -- tests can fail ------------------------------------------------------------------------------------

@@ -39,6 +39,9 @@ from planner.store.run_log import (
 from planner.store.session import RunSession, RunSettings
 from planner.testing import simulate_failure, simulate_success
 
+HOLLOW = {"cmd": "pytest tests/test_t1.py --collect-only", "timeout_seconds": 20}
+"""A criterion that runs no test."""
+
 
 class Desk:
     """A project with a plan, and the sessions opened on it."""
@@ -144,7 +147,8 @@ def test_the_log_of_another_plan_is_refused_by_a_run(desk: Desk) -> None:
 
 
 def test_a_plan_with_errors_is_rejected_unless_validation_is_disabled(desk: Desk) -> None:
-    (desk.folder / "tests/test_t2.py").write_text("def test_it(:\n")
+    hollow = {"id": "t2", "dependencies": ["t1"], "acceptance_criteria": {"tests": [HOLLOW]}}
+    desk.plan({"id": "t1"}, hollow)
     strict = desk.open()
 
     with pytest.raises(RefusedEvent, match="rejected"):
@@ -152,7 +156,7 @@ def test_a_plan_with_errors_is_rejected_unless_validation_is_disabled(desk: Desk
     (finish,) = strict.unanswered()
     assert finish.action == "finish"
     (problem,) = desk.events()[0].problems
-    assert re.match(r"plan\.yaml:\d+:\d+: .* \[unreadable-test\]$", problem)
+    assert re.match(r"plan\.yaml:\d+:\d+: .* \[command-hollow\]$", problem)
 
     lenient = desk.open(validates=False, log=desk.folder / "lenient.jsonl")
     assert desk.tell(lenient, "run_started") == ["implement"]
@@ -207,7 +211,7 @@ def test_a_sub_plan_is_loaded_when_the_event_announces_it(parent: Desk) -> None:
         ({}, "the file 'phases/two.json'"),
         ({"path": "../two.json"}, "leaves"),
         ({"path": "phases/broken.json"}, "phases/broken.json"),
-        ({"path": "phases/hollow.json"}, "[unreadable-test]"),
+        ({"path": "phases/hollow.json"}, "[command-hollow]"),
         ({"problems": ["it is not planned"]}, "it is not planned"),
     ],
 )
@@ -215,9 +219,9 @@ def test_problems_of_a_sub_plan_are_recorded_in_the_event(
     parent: Desk, keys: dict[str, Any], problem: str
 ) -> None:
     session = parent.started()
-    parent.plan({"id": "s1"}, path="phases/hollow.json", todo_list_id="hollow", root="..")
+    hollow = {"id": "s1", "acceptance_criteria": {"tests": [HOLLOW]}}
+    parent.plan(hollow, path="phases/hollow.json", todo_list_id="hollow", root="..")
     (parent.folder / "phases/broken.json").write_text('{"todo_list_id": "broken", "items": []}')
-    (parent.folder / "tests/test_s1.py").write_text("def test_it(:\n")
 
     parent.tell(session, "sub_plan_loaded", todo_id="phase", **keys)
 
