@@ -7,7 +7,6 @@ prints how to continue. :func:`give_answer` and :func:`give_decision` are shared
 from __future__ import annotations
 
 import getpass
-import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +15,7 @@ import typer
 from pydantic import ValidationError
 
 from planner.cli.app import command
-from planner.cli.arguments import LogOption, nearest, option, plan_or_usual
+from planner.cli.arguments import LogOption, nearest, option
 from planner.cli.exits import UsageMistake, program, say
 from planner.cli.next import known_todo, words_of
 from planner.model.actions import QuestionKind
@@ -26,7 +25,6 @@ from planner.model.taxonomy import Role
 from planner.planfile.record_files import add_answers
 from planner.store.plan_run import PlanRun
 from planner.text.display import listed
-from planner.text.sanitizing import without_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,11 +32,11 @@ if TYPE_CHECKING:
 EPILOG = """\
 \b
 Exit status: 0 recorded, 2 wrong usage or no such question, 4 a file cannot be used.
-Without PLAN, it is planverify.yaml, plan.yaml or todo.yaml. planner next shows the open questions.
+planner next shows the open questions.
 """
 
-# click fills arguments from the left: an optional one before required ones is split off by ``_open``.
-Words = Annotated[list[str], typer.Argument(metavar="[PLAN] ID")]
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The plan file.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="The branch, edit or start; or its todo.")]
 By = Annotated[str | None, option("--by NAME", "The name of the person. Default: the login name.")]
 Because = Annotated[str | None, option("--because TEXT", "The reason, in a sentence.")]
 Digest = Annotated[
@@ -58,7 +56,9 @@ def login_name() -> str:
 
 @command(EPILOG)
 def answer(
-    words: Annotated[list[str], typer.Argument(metavar="[PLAN] TODO yes|no|TEXT")],
+    plan: PlanFile,
+    todo: Annotated[str, typer.Argument(metavar="TODO")],
+    text: Annotated[str, typer.Argument(metavar="yes|no|TEXT")],
     by: By = None,
     check: Annotated[
         str | None, option("--check ID", "Which question, if several are open, such as manual[0].")
@@ -70,8 +70,8 @@ def answer(
     For a question of the plan, TEXT means no, with that reason. For how to continue, answer one of the
     options shown, yes for the first of them, no for give_up, or TEXT to retry with that advice.
     """
-    run, plan, (name, text) = _open(words, 2, "TODO yes|no|TEXT", log)
-    _close(run, plan, give_answer(run, name, text, by or login_name(), check))
+    run = PlanRun.open(plan, None, log)
+    _close(run, plan, give_answer(run, todo, text, by or login_name(), check))
 
 
 def give_answer(
@@ -85,7 +85,6 @@ def give_answer(
     engine is kept in the run, which the caller has to save. Raises ``UsageMistake`` if nothing is asked
     about the todo, if it is unclear which question is answered, or if ``text`` is blank.
     """
-    text = without_surrogates(text)  # the answers file is UTF-8, which an argument may not be
     if not text.strip():
         raise UsageMistake("the answer is empty; answer yes, no, or with a reason")
     state = run.state
@@ -171,7 +170,8 @@ def _answer_checks(
 
 @command(EPILOG)
 def approve(
-    words: Words,
+    plan: PlanFile,
+    name: Id,
     similar: Annotated[
         bool, option("--similar", "Approve later branches for the same class of failure, too.")
     ] = False,
@@ -181,20 +181,26 @@ def approve(
     log: LogOption = None,
 ) -> None:
     """Approve a branch, an edit or the start of a todo."""
-    _decide(words, log, "approve_similar" if similar else "approve", by, because, digest)
+    _decide(plan, name, log, "approve_similar" if similar else "approve", by, because, digest)
 
 
 @command(EPILOG)
 def reject(
-    words: Words, by: By = None, because: Because = None, digest: Digest = None, log: LogOption = None
+    plan: PlanFile,
+    name: Id,
+    by: By = None,
+    because: Because = None,
+    digest: Digest = None,
+    log: LogOption = None,
 ) -> None:
     """Reject a branch, an edit or the start of a todo."""
-    _decide(words, log, "reject", by, because, digest)
+    _decide(plan, name, log, "reject", by, because, digest)
 
 
 @command(EPILOG)
 def modify(
-    words: Words,
+    plan: PlanFile,
+    name: Id,
     role: Annotated[Role | None, option("--role", "The role that works on it.")] = None,
     instructions: Annotated[
         str | None, option("--instructions TEXT", "Text to put before the instructions.")
@@ -216,11 +222,11 @@ def modify(
         raise UsageMistake(
             "no change is given; use --role, --instructions, --allow or --attempts, or use approve"
         )
-    _decide(words, log, "modify", by, because, digest, changes)
+    _decide(plan, name, log, "modify", by, because, digest, changes)
 
 
-def _decide(words: Sequence[str], log: Path | None, decision: str, by: str | None, *more: Any) -> None:
-    run, plan, (name,) = _open(words, 1, "ID", log)
+def _decide(plan: Path, name: str, log: Path | None, decision: str, by: str | None, *more: Any) -> None:
+    run = PlanRun.open(plan, None, log)
     _close(run, plan, [give_decision(run, name, decision, by or login_name(), *more)])
 
 
@@ -274,19 +280,6 @@ def give_decision(
         )
     )
     return f"{_DONE[decision]}: {asked.question_id} ({by})"
-
-
-def _open(
-    words: Sequence[str], count: int, usage: str, log: Path | None
-) -> tuple[PlanRun, Path, Sequence[str]]:
-    """Return the run of the plan, the plan's path, and the last ``count`` words.
-
-    The plan comes first among ``words``; it may be left out, which means the usual plan.
-    """
-    if len(words) not in (count, count + 1):
-        raise UsageMistake(f"{shlex.join(words)}: wrong number of arguments; write [PLAN] {usage}")
-    plan = Path(words[0]) if len(words) > count else plan_or_usual(None)
-    return PlanRun.open(plan, None, log), plan, words[-count:]
 
 
 def _close(run: PlanRun, plan: Path, lines: Sequence[str]) -> None:

@@ -220,7 +220,7 @@ def test_the_answer_of_a_person_decides_a_manual_criterion(asked: tuple[Example,
     example = asked[0].copied_to(tmp_path / "project")
     answers = [(f"chart_{number}", said) for number, said in enumerate(ANSWERS)]
     for words in (*answers, ("two", "yes", "--check", "manual[0]")):
-        told = planner("answer", *words, "--by", "Ada", cwd=example.root)
+        told = planner("answer", "plan.yaml", *words, "--by", "Ada", cwd=example.root)
         assert told.status == 0, told.err
         assert "next: planner next plan.yaml" in told.out
 

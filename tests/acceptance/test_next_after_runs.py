@@ -22,7 +22,7 @@ def test_the_answer_no_is_a_failure_whose_place_is_unknown(tmp_path: Path) -> No
     )
     asked = project.verify()
     assert asked.outcomes["price"]["state"] == "testing", str(asked)
-    answered = forked(("answer", "price", "too long"), project.root, program="planverify")
+    answered = forked(("answer", "plan.yaml", "price", "too long"), project.root, program="planverify")
     assert answered.status == 0, answered.err
 
     refused = project.verify()

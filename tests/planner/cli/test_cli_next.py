@@ -328,7 +328,10 @@ def test_a_todo_that_an_unfinished_run_leaves_out_is_no_unknown_one(command: Com
     with RunSession.open(RunSettings(plan=path, log=log, adjust=first)) as session:
         session.tell(RunStarted(at=datetime(2026, 1, 1, tzinfo=UTC)))
 
-    assert "verify it first: pytest --planverify plan.yaml::b" in command("answer", "b", "yes").err
+    assert (
+        "verify it first: pytest --planverify plan.yaml::b"
+        in command("answer", "plan.yaml", "b", "yes").err
+    )
 
 
 @pytest.mark.parametrize(
