@@ -451,9 +451,6 @@ def _diagnosis_rules() -> Iterator[str]:
         yield from _further(each)
         yield "\nWhat to do:\n"
         yield from map(item, each.texts("do"))
-        if examples := each.texts("seen"):
-            yield "\nSeen in the corpus:\n"
-            yield from map(item, examples)
 
 
 def _words() -> Iterator[str]:
@@ -559,7 +556,7 @@ def _fact(each: Explanation, name: str) -> str:
 
 def _further(each: Explanation) -> Iterator[str]:
     """Yield the facts that have no section of their own."""
-    sections = ("check", "do", "seen", "page")
+    sections = ("check", "do", "page")
     yield from (item(f"{name}: {_keys_as_code(text)}") for name, text in each.facts if name not in sections)
 
 

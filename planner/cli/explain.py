@@ -128,8 +128,8 @@ class Explanation(NamedTuple):
     facts: tuple[tuple[str, str], ...] = ()
     """Further facts in the order of the screen, as pairs of a label and a text.
 
-    ``check`` says what to inspect, ``do`` what to do about it, ``seen`` is a real case, and ``page`` is the
-    page of the documentation. A label may occur several times.
+    ``check`` says what to inspect, ``do`` what to do about it, and ``page`` is the page of the documentation.
+    A label may occur several times.
     """
 
     def texts(self, label: str) -> list[str]:
@@ -236,7 +236,6 @@ def _diagnosis_rules() -> Iterator[Explanation]:
             "sure": [f"{sure:.0%}, at most" if sure else "the share of people who agree"],
             "or else": [rule["runner_up"]] if "runner_up" in rule else [],
             "do": advice[name],
-            "seen": rule.get("examples", ()),
             "page": [f"{PAGE}#{name}"],
         }
         pairs = tuple((label, text) for label, texts in facts.items() for text in texts)
