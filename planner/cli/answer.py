@@ -29,6 +29,8 @@ from planner.text.display import listed
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from planner.model.actions import AskHuman
+
 EPILOG = """\
 \b
 Exit status: 0 recorded, 2 wrong usage or no such question, 4 a file cannot be used.
@@ -67,8 +69,8 @@ def answer(
 ) -> None:
     """Answer a question about a todo: a question of the plan, or how the todo should continue.
 
-    For a question of the plan, TEXT means no, with that reason. For how to continue, answer one of the
-    options shown, yes for the first of them, no for give_up, or TEXT to retry with that advice.
+    For a question of the plan, any TEXT but yes means no, with that reason. For how to continue, answer one
+    of the options shown, yes for the first of them, no for give_up, or TEXT to retry with that advice.
     """
     run = PlanRun.open(plan, None, log)
     _close(run, plan, give_answer(run, todo, text, by or login_name(), check))
@@ -79,8 +81,8 @@ def give_answer(
 ) -> list[str]:
     """Apply an answer to the open questions about a todo; return a line to print for each of them.
 
-    ``name`` is a todo or the id of a question. ``check`` names the manual criterion, if several are open;
-    with it, ``text`` is never one of the engine's options. ``note`` is the reason of a yes or no.
+    ``name`` is a todo or the id of a question. ``check`` names the manual criterion, if several are open,
+    or one that is answered anew. ``note`` is the reason of a yes or no.
     Answers to manual criteria are written to the answers file at once, the answer to a question of the
     engine is kept in the run, which the caller has to save. Raises ``UsageMistake`` if nothing is asked
     about the todo, if it is unclear which question is answered, or if ``text`` is blank.
@@ -93,25 +95,15 @@ def give_answer(
     about = (each for each in state.questions.values() if todo_id in (each.todo_id, each.question_id))
     # An approval is bound to what was proposed, so only ``approve`` and its like decide it.
     question = next((each for each in about if not each.kind.is_approval), None)
-    lines, option, because = list[str](), text, note
-    # Written by a person, the word would close the question without any answer on file.
-    if question is not None and text == _ANSWERED in question.options:
-        raise UsageMistake(f"{text}: answer yes, no, or with a reason, which means no")
     is_of_plan = question is None or question.kind is QuestionKind.ANSWER
-    if check is not None or question is None or (is_of_plan and text not in question.options):
-        if todo_id in state.records:
-            lines, option = _answer_checks(run, todo_id, text, by, check, note), _ANSWERED
-        if not is_of_plan:
-            question = None
+    lines = list[str]()
+    if (is_of_plan or check is not None) and todo_id in state.records:
+        lines += _answer_checks(run, todo_id, text, by, check, note)
         # The engine asks once for all questions of a todo, so it is answered with the last of them.
-        elif question is not None and (left := run.open_questions(todo_id)):
+        if question is not None and (left := run.open_questions(todo_id)):
             return [*lines, *(f"still open: {each} {words}" for each, words in left.items())]
-    elif text not in question.options:
-        last = "give_up" if "give_up" in question.options else "stop"
-        short = {"yes": question.options[0], "no": last}
-        option = short.get(text.lower(), question.options[0])
-        because = note if text.lower() in short else text
-    if question is not None:
+    if question is not None and (is_of_plan or check is None):
+        option, because = _option(question, text, note)
         run.tell(
             QuestionAnswered(
                 at=datetime.now(UTC),
@@ -129,6 +121,17 @@ def give_answer(
         listing = nearest(name, open_, "asked is about") if open_ else "no question is open"
         raise UsageMistake(f"{todo_id} has no open question; {listing}")
     return lines
+
+
+def _option(question: AskHuman, text: str, note: str | None) -> tuple[str, str | None]:
+    """Return the option of a question that an answer means, and the reason or advice with it."""
+    if question.kind is QuestionKind.ANSWER:
+        return question.options[0], note
+    if text in question.options:
+        return text, note
+    first, last = question.options[0], "give_up" if "give_up" in question.options else "stop"
+    short = {"yes": first, "no": last}.get(text.lower())
+    return (first, text) if short is None else (short, note)
 
 
 def _answer_checks(
@@ -229,9 +232,6 @@ def _decide(plan: Path, name: str, log: Path | None, decision: str, by: str | No
     run = PlanRun.open(plan, None, log)
     _close(run, plan, [give_decision(run, name, decision, by or login_name(), *more)])
 
-
-_ANSWERED = "answered"
-"""The engine's option for a question of the plan whose answer is on file."""
 
 _DONE = {
     "approve": "approved",

@@ -197,11 +197,6 @@ def test_of_several_questions_the_answered_one_is_named(command: Command):
     assert "answer planner answer plan.yaml chart yes --check 'manual[1]' # or" in shown
 
     assert command("answer", "plan.yaml", "chart", "yes").status == 2
-    assert command("answer", "plan.yaml", "chart", "answered", "--check", "manual[0]").status == 2
-    # With --check this answers the plan's question, even if the engine has an option of that name.
-    assert (
-        "Is it readable? no" in command("answer", "plan.yaml", "chart", "stop", "--check", "manual[0]").out
-    )
     left = command("answer", "plan.yaml", "chart", "yes", "--check", "manual[0]").out
     assert "still open: manual[1] Is it short?" in left
     assert command("answer", "plan.yaml", "chart", "yes").status == 0
