@@ -28,13 +28,11 @@ from planner.engine.progress import is_unproved
 from planner.lint import LINT_RULES
 from planner.model.base import qualified
 from planner.model.events import PlanSubmitted
-from planner.model.plan import Policy, Todo
 from planner.model.taxonomy import CATEGORIES
 from planner.model.verdicts import TodoState, Verdict
 from planner.planfile.discovery import PLAN_ENDINGS
 from planner.planfile.loader import load_plan, shown_path
 from planner.planfile.schemas import schema
-from planner.planfile.values import spellings_of
 from planner.policy.outcomes import failures_of, state_of
 from planner.revise.strategies import REVISION_RULES
 from planner.store.plan_run import PlanRun
@@ -128,8 +126,8 @@ class Explanation(NamedTuple):
     facts: tuple[tuple[str, str], ...] = ()
     """Further facts in the order of the screen, as pairs of a label and a text.
 
-    ``check`` says what to inspect, ``do`` what to do about it, and ``page`` is the page of the documentation.
-    A label may occur several times.
+    ``check`` says what to inspect, ``do`` what to do about it, and ``page`` is the page of the
+    documentation. A label may occur several times.
     """
 
     def texts(self, label: str) -> list[str]:
@@ -200,12 +198,6 @@ def _words() -> Iterator[Explanation]:
 def _plan_keys() -> Iterator[Explanation]:
     """Yield the keys of plans that have a description in the schema, or else in ``keys.toml``."""
     document, texts = schema("plan"), meanings()
-    spellings = (
-        (model.__name__, spellings_of(name, info))
-        for model in (Todo, Policy)
-        for name, info in model.model_fields.items()
-    )
-    others = {(part, names[0]): names[1:] for part, names in spellings}
     for part, about in {"Plan": document, **document["$defs"]}.items():
         # A model that may have several forms has its keys in the forms.
         shapes: list[dict[str, Any]] = [about, *about.get("anyOf", ())]
@@ -215,8 +207,6 @@ def _plan_keys() -> Iterator[Explanation]:
                 means = " ".join(text.partition("\n\n")[0].split())
                 facts = (("of", part), ("page", f"{KEYS_PAGE}#{part.lower()}"))
                 yield Explanation(key, PLAN_KEY, means, facts)
-                for other in others.get((part, key), ()):
-                    yield Explanation(other, PLAN_KEY, f"Another name of {key}: {means}", facts)
 
 
 def _diagnosis_rules() -> Iterator[Explanation]:

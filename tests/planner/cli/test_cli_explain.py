@@ -111,14 +111,6 @@ def test_explain_shows_recipes_and_plan_keys(command: Command) -> None:
     assert {*KINDS["key of a plan"]} >= {"items", "dependencies", "verify", "budget", "max_retries"}
 
 
-@pytest.mark.parametrize(
-    ("other", "key"),
-    [("step_id", "id"), ("description", "intent"), ("max_debug_branch_depth", "max_branch_depth")],
-)
-def test_another_name_of_a_key_is_explained(command: Command, other: str, key: str) -> None:
-    assert f"\n  Another name of {key}: " in command("explain", other).out
-
-
 def test_an_unknown_word_is_reported_with_the_nearest(command: Command) -> None:
     ran = command("explain", "flaky-tst")
 
