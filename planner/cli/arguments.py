@@ -13,7 +13,6 @@ import typer
 
 from planner.cli.exits import UsageMistake, program
 from planner.planfile.discovery import (
-    PLAN_ENDINGS,
     PLAN_NAMES,
     SEPARATOR,
     PlanChoice,
@@ -85,20 +84,6 @@ def choose_plan(plan: Path | None) -> PlanChoice:
     named = [each.todo_ids for each in found]
     todo_ids = None if None in named else tuple(todo_id for each in named for todo_id in each or ())
     return PlanChoice(path=paths[0], todo_ids=todo_ids)
-
-
-def choose_todos(plan: Path | None) -> PlanChoice:
-    """Return the choice of :func:`choose_plan`; a word that names no file is a todo of the usual plan.
-
-    A word with the ending of a plan file is always a plan, so that a mistyped path is reported as such.
-    """
-    word = str(plan)
-    is_plan = plan is None or word.partition(SEPARATOR)[0].endswith(PLAN_ENDINGS)
-    usual = None if is_plan else usual_plan()
-    # A folder is no plan, so a todo may have the name of one.
-    if usual is None or (os.path.lexists(word) and not os.path.isdir(word)):
-        return choose_plan(plan)
-    return PlanChoice(path=usual, todo_ids=(word,))
 
 
 def plan_or_usual(plan: Path | None) -> Path:

@@ -22,7 +22,7 @@ from planner.cli.arguments import (
     LogOption,
     OutcomesOption,
     TodosArgument,
-    choose_todos,
+    choose_plan,
     nearest,
     option,
 )
@@ -104,7 +104,7 @@ def next_(
     """Show what to do now: repairs with their roles, ready todos, open questions, or the command to run."""
     if output is not None and in_place:
         raise UsageMistake("--output and --in-place exclude each other; name one of them")
-    choice = choose_todos(plan)
+    choice = choose_plan(plan)
     run = PlanRun.open(choice.path, outcomes, log, keep=True)
     named = _with_steps(run.state, {known_todo(run, each) for each in choice.todo_ids or ()})
     if brief is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from planner.cli.app import command
-from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_todos, option
+from planner.cli.arguments import JsonOption, LogOption, OutcomesOption, TodosArgument, choose_plan, option
 from planner.cli.next import failure_facts, known_todo, outcome_of, readiness, show_remarks
 from planner.cli.screen import TODO_STATES, Screen, print_json
 from planner.model.base import qualified
@@ -48,7 +48,7 @@ def status(
     as_json: JsonOption = False,
 ) -> None:
     """Show the tree of todos: the state of each, progress at every level, and what blocks what."""
-    choice = choose_todos(plan)
+    choice = choose_plan(plan)
     run = PlanRun.open(choice.path, outcomes, log, keep=True)
     tree = run.status()
     by_id = {each.id: each for each in tree.walk()}

@@ -219,17 +219,7 @@ def test_control_characters_in_titles_are_removed(command: Command) -> None:
         assert not set("\u202e\u200b\u2066\x1b") & set(command(*words).out)
 
 
-def test_a_todo_id_takes_precedence_over_a_folder_of_that_name(verified: Command) -> None:
-    shown = verified("status", "buffer-impl").out
-    (verified.folder / "buffer-impl").mkdir()
-
-    assert "buffer-impl" in shown
-    assert verified("status", "buffer-impl").out == shown
-
-
-def test_a_todo_of_the_default_plan_may_be_named_without_the_plan(verified: Command) -> None:
-    assert verified("status", "b").out == verified("status", "plan.yaml", "b").out
-    unknown = verified("status", "a_branch_1")
+def test_an_unknown_todo_is_reported_with_the_nearest(verified: Command) -> None:
+    unknown = verified("status", "plan.yaml", "a_branch_1")
     assert unknown.status == 2
     assert unknown.err.endswith("no todo 'a_branch_1' in the plan; did you mean 'a_branch_01'?\n")
-    assert verified("status", "b.yaml").status == 4
