@@ -46,7 +46,7 @@ from planner.text.markdown import code
 from planner.text.redaction import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from planner.engine import State, TodoRecord
     from planner.model.actions import Action
@@ -106,7 +106,7 @@ def next_(
         raise UsageMistake("--output and --in-place exclude each other; name one of them")
     choice = choose_plan(plan)
     run = PlanRun.open(choice.path, outcomes, log, keep=True)
-    named = _with_steps(run.state, {known_todo(run, each) for each in choice.todo_ids or ()})
+    is_shown = _selection(run.state, [known_todo(run, each) for each in choice.todo_ids or ()])
     if brief is not None:
         asked = run.state.questions.get(brief)
         if asked is not None and asked.branch is not None:  # it becomes a todo only by the approval
@@ -115,7 +115,7 @@ def next_(
             text = _brief(run, _worker(run.state, known_todo(run, brief)))
         write(f"{text}\n")
         return Status.OK
-    actions = [each for each in run.outstanding() if not named or _concerns(each, named, run.state)]
+    actions = [each for each in run.outstanding() if any(map(is_shown, _todos_of(each)))]
     written = [] if output is None and not in_place else _write_revision(run, output)
     if as_json:
         _print_json(run, actions, full=full)
@@ -124,7 +124,7 @@ def next_(
             complain(line)
     else:
         screen = _NextScreen(run, choice.path)
-        screen.add_actions(actions, named)
+        screen.add_actions(actions, is_shown)
         for line in written:
             screen.paragraph(line)
         screen.show()
@@ -148,20 +148,28 @@ def _brief(run: PlanRun, todo_id: str) -> str:
     return f"{brief}\n\nThe last run {found}: {says}.{edit}"
 
 
-def _with_steps(state: State, named: set[str]) -> set[str]:
-    """Return the named todos, and those that the planner has inserted before them or their repair."""
+def _selection(state: State, named: Sequence[str]) -> Callable[[str], bool]:
+    """Return a function that tells whether a todo or branch is to be shown; all are if none is ``named``.
+
+    These are the named todos, the todos below them, their branches, and the steps inserted before them.
+    """
     records = [state.records[name] for name in named]
     later = [*records, *filter(None, map(state.last_branch, records))]
-    return named | {
-        each.id for record in later for each in state.dependencies(record) if each.todo.is_temporary
-    }
+    steps = (each.id for record in later for each in state.dependencies(record) if each.todo.is_temporary)
+    wanted = {*named, *steps}
+
+    def is_shown(name: str) -> bool:
+        record = state.records.get(name)
+        names = (name, (record and record.parent_id) or name)
+        below = tuple(f"{each}/" for each in named)
+        return not named or any(each in wanted or each.startswith(below) for each in names)
+
+    return is_shown
 
 
-def _concerns(action: Action, named: set[str], state: State) -> bool:
-    """Return whether an action concerns one of the named todos, or a branch of one."""
-    concerned = {*getattr(action, "todo_ids", ()), getattr(action, "todo_id", None)}
-    records = (state.records.get(name or "") for name in concerned)
-    return not named.isdisjoint(concerned) or any(each and each.parent_id in named for each in records)
+def _todos_of(action: Action) -> tuple[str, ...]:
+    """Return the todos that an action is about; one without a name is about the plan."""
+    return getattr(action, "todo_ids", ()) or (getattr(action, "todo_id", ""),)
 
 
 def _worker(state: State, todo_id: str) -> str:
@@ -420,8 +428,8 @@ class _NextScreen(Screen):
         self._plan = plan
         self._words = words_of(run, plan)
 
-    def add_actions(self, actions: Sequence[Action], named: Collection[str]) -> None:
-        """Add the whole output; ``named`` are the todos to which it is restricted, if there are any.
+    def add_actions(self, actions: Sequence[Action], is_shown: Callable[[str], bool]) -> None:
+        """Add the whole output, restricted to the todos for which ``is_shown`` is true.
 
         The order is: the head, remarks, a stop, repairs, questions, verifications, todos that can begin,
         sub-plans to write, and what waits for something else.
@@ -434,7 +442,7 @@ class _NextScreen(Screen):
         repairs = [each for each in works if (red := self._records[each.todo_id]).is_branch or red.outcome]
         self._most(repairs, lambda each: self._red(self._records[each.todo_id], each))
         behind = [each for each in self._records.values() if self._steps_before(each)]
-        self._most([each for each in behind if not named or each.id in named], self._red)
+        self._most([each for each in behind if is_shown(each.id)], self._red)
         shown = {_primary(self._run, self._records[each.todo_id]).id for each in repairs[:MOST_TODOS]}
         questions = [each for each in actions if isinstance(each, AskHuman)]
         self._most(questions, lambda each: self._question(each, shown_above=each.todo_id in shown))
@@ -453,9 +461,9 @@ class _NextScreen(Screen):
                 text = f"{action.todo_id}: write or correct its sub-plan, {where}"
                 self.paragraph(text, first="plan   ", indent=7)
         clip = partial(self.clipped, "  ")
-        waiting = [f"{name}: {why}" for name, why in self._waiting() if self._is_about(name, named)]
+        waiting = [f"{name}: {why}" for name, why in self._waiting() if is_shown(name)]
         self._section(f"Waiting ({len(waiting)})", waiting, clip)
-        self._section("Later", [*_later_waves(self._run.state, named)], clip)
+        self._section("Later", [*_later_waves(self._run.state, is_shown)], clip)
 
     def _section(self, title: str, items: Sequence[Any], show: Callable[[Any], None]) -> None:
         """Add a blank line, a title, and the items, each by ``show``; nothing if there are none."""
@@ -662,11 +670,6 @@ class _NextScreen(Screen):
             verify = f"pytest --planverify {shlex.quote(f'{self._plan}::{action.todo_id}')}"
             self.clipped("    verify: ", verify)
 
-    def _is_about(self, name: str, named: Collection[str]) -> bool:
-        """Return whether a todo or branch belongs to the named todos, if there are any."""
-        primary = _primary(self._run, self._records[name]).id
-        return not named or _is_below(name, named) or _is_below(primary, named)
-
     def _waiting(self) -> Iterator[tuple[str, str]]:
         """Yield the todos that wait for a failed todo, for files, or for another branch, each with why."""
         state = self._run.state
@@ -682,15 +685,8 @@ class _NextScreen(Screen):
                 yield record.id, "its branch waits for another branch to end (max_concurrent_branches)"
 
 
-def _is_below(name: str, named: Collection[str]) -> bool:
-    """Return whether a todo is one of the named ones, or below one of them."""
-    return name in named or any(name.startswith(f"{each}/") for each in named)
-
-
-def _later_waves(state: State, named: Collection[str]) -> Iterator[str]:
+def _later_waves(state: State, is_shown: Callable[[str], bool]) -> Iterator[str]:
     """Yield the todos that wait for others, by the waves in which they can be worked on together.
-
-    ``named`` are the todos to which they are restricted, if there are any.
 
     The todos of the first wave are those that can begin, or that are under way.
     """
@@ -716,8 +712,7 @@ def _later_waves(state: State, named: Collection[str]) -> Iterator[str]:
     # A parent under way is no work of its own.
     begun = {each.id for each in open_ if each.children} - later
     for number, wave in enumerate((each for each in waves(todos) if not begun.issuperset(each)), 1):
-        wave = [name for name in wave if name in later]
-        if names := [name for name in wave if not named or _is_below(name, named)]:
+        if names := [name for name in wave if name in later and is_shown(name)]:
             yield f"wave {number}: {listed(names)}"
 
 
