@@ -449,8 +449,6 @@ def _diagnosis_rules() -> Iterator[str]:
         yield f"\n## {each.word}\n"
         yield paragraph(each.means)
         yield from _further(each)
-        yield "\nWhat to do:\n"
-        yield from map(item, each.texts("do"))
 
 
 def _words() -> Iterator[str]:

@@ -111,6 +111,7 @@ LEARNED = "learned"
 """The rule that a diagnosis names where corrections have overridden the rules."""
 
 PLAN_KEY = "key of a plan"
+_DIAGNOSIS = "rule of the diagnosis"
 KEYS_PAGE = "docs/reference/plan-keys.md"
 PAGE = "docs/reference/diagnosis-rules.md"
 """The page that documents every rule of the diagnosis, relative to the project's root."""
@@ -210,26 +211,24 @@ def _plan_keys() -> Iterator[Explanation]:
 
 
 def _diagnosis_rules() -> Iterator[Explanation]:
-    advice = load_table("data/diagnosis_advice", "planner.cli")
+    categories = load_table("data/categories", "planner.cli")
     data = json.loads(
         Path(__file__).with_name("data").joinpath("diagnosis_rules.json").read_text(encoding="utf-8")
     )
-    rules: list[dict[str, Any]] = data["rules"]
-    # That rule is made of what people have corrected, so the generated table does not have it.
-    means = "Enough people have corrected the diagnosis of this failure in the same way."
-    learned = {"id": LEARNED, "because": means, "category": "as corrected"}
-    for rule in (*rules, learned):
-        name, owner, sure = rule["id"], rule.get("owner"), rule.get("confidence")
+    for rule in data["rules"]:
         facts: dict[str, Sequence[str]] = {
             "says": [rule["category"]],
-            "at fault": [f"{owner}, mostly"] if owner else [],
-            "sure": [f"{sure:.0%}, at most" if sure else "the share of people who agree"],
+            "at fault": [f"{rule['owner']}, mostly"],
+            "sure": [f"{rule['confidence']:.0%}, at most"],
             "or else": [rule["runner_up"]] if "runner_up" in rule else [],
-            "do": advice[name],
-            "page": [f"{PAGE}#{name}"],
+            "check": categories[rule["category"]]["check"],
+            "page": [f"{PAGE}#{rule['id']}"],
         }
         pairs = tuple((label, text) for label, texts in facts.items() for text in texts)
-        yield Explanation(name, "rule of the diagnosis", rule["because"], pairs)
+        yield Explanation(rule["id"], _DIAGNOSIS, rule["because"], pairs)
+    # That rule is made of what people have corrected, so the generated table does not have it.
+    means = "Enough people have corrected the diagnosis of this failure in the same way."
+    yield Explanation(LEARNED, _DIAGNOSIS, means, (("sure", "the share of people who agree"),))
 
 
 def _rules_of_the_planner() -> Iterator[Explanation]:
