@@ -7,7 +7,7 @@ Files that the index could not read are reported on standard error, and the exit
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +16,7 @@ import typer
 from planner.cli.app import DefaultGroup, command_app
 from planner.cli.arguments import JsonOption, PlanArgument, nearest, option, plan_or_usual, usual_plan
 from planner.cli.exits import Status, UsageMistake, complain, say
-from planner.cli.screen import Screen, duration, print_json
+from planner.cli.screen import Screen, print_json
 from planner.errors import PlannerError
 from planner.model.past import Correction
 from planner.model.taxonomy import Category, Owner, Role
@@ -93,7 +93,7 @@ def show(
     parts = [counted(len(verified), "verification")] if verified else []
     if runs:
         parts += [counted(len(runs), "run"), counted(len(branches), "branch")]
-    parts += [] if mean is None else [f"a repair took {duration(mean)} on average"]
+    parts += [] if mean is None else [f"a repair took {_duration(mean)} on average"]
     parts += [f"{counted(len(stuck), 'run')} blocked"] if stuck else []
     screen.paragraph(f"{shown}: {', '.join(parts) or _NOTHING_YET}")
     for run in runs[:_MOST]:
@@ -186,10 +186,15 @@ def _show_run(screen: Screen, run: Found) -> None:
     for each in run["branches"]:
         resolution = _RESOLUTIONS.get(each["resolution"] or "", "")
         outcome = ", ".join(filter(None, (each["outcome"] or "open", resolution)))
-        took = "" if each["duration_seconds"] is None else duration(each["duration_seconds"])
+        took = "" if each["duration_seconds"] is None else _duration(each["duration_seconds"])
         out_of = each["via"] or each["parent_id"]
         rows.append((each["branch_id"], out_of, each["role"], each["attempts"], outcome, took))
     screen.table(("BRANCH", "OUT OF", "ROLE", "ATTEMPTS", "OUTCOME", "TOOK"), rows, apart=False)
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration as hours, minutes and seconds: ``0:02:00``."""
+    return str(timedelta(seconds=round(seconds)))
 
 
 # -- the subject of a query ----------------------------------------------------------------------------

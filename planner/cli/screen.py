@@ -165,17 +165,3 @@ def write(text: str, stream: TextIO | None = None) -> None:
 def print_json(document: object, *, sort_keys: bool = False) -> None:
     """Write a document to standard output as indented JSON."""
     write(json.dumps(document, indent=2, sort_keys=sort_keys) + "\n")
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in its largest unit and the next smaller one: ``4 min 10 s``, ``2 d 3 h``."""
-    rest = round(seconds)
-    if rest == 0:
-        return "0 s" if seconds <= 0 else "under 1 s"
-    parts: list[str] = []
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
-        count, rest = divmod(rest, size)
-        # A unit between two others counts even if it is zero: 2 h 0 min 5 s is shown as 2 h.
-        if count or parts:
-            parts.append(f"{count} {unit}" if count else "")
-    return " ".join(filter(None, parts[:2]))

@@ -9,7 +9,6 @@ import pytest
 from planner_command import Command
 from store_samples import START, Carried, Project, failure, shop, submitted, todo, verified
 
-from planner.cli.screen import duration
 from planner.model.past import Correction
 from planner.model.taxonomy import Category, Owner, Role
 from planner.store.corrections import CORRECTIONS, corrections_of
@@ -46,7 +45,7 @@ def test_history_shows_the_runs_of_a_plan_with_their_branches(planner: Command) 
 
     assert shown.status == 0
     assert shown.out.startswith(
-        "shop (plan.yaml): 1 run, 1 branch, a repair took 2 min on average, 1 run blocked\n"
+        "shop (plan.yaml): 1 run, 1 branch, a repair took 0:02:00 on average, 1 run blocked\n"
         "\n"
         "run run-1  awaiting review  2026-11-21 10:00 UTC, 16 events\n"
         "  waiting for a person since 2026-11-21 10:15 UTC: repair the environment, so that bill can be\n"
@@ -182,20 +181,3 @@ def test_an_incomplete_or_unknown_correction_is_refused_with_the_options(planner
     assert several.status == 2
     assert "ab: several failures begin so; " in several.err
     assert not (planner.folder / CORRECTIONS).exists()
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0 s"),
-        (0.2, "under 1 s"),
-        (59.6, "1 min"),
-        (61, "1 min 1 s"),
-        (3600, "1 h"),
-        (3661, "1 h 1 min"),
-        (86_400 * 2 + 3_600 * 3 + 59, "2 d 3 h"),
-        (86_401, "1 d"),
-    ],
-)
-def test_durations_are_shown_in_their_two_largest_units(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
