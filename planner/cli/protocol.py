@@ -22,14 +22,13 @@ from planner.cli.screen import Screen
 from planner.errors import IllegalTransition, LogError, PlannerError, RefusedEvent
 from planner.model.verdicts import TodoLife
 from planner.store.chain import one_line
-from planner.store.run_log import MAX_EVENT_BYTES, RunLog, action_text, logged_actions, read_event
+from planner.store.run_log import RunLog, action_text, logged_actions, read_event
 from planner.store.run_log import replay as decide_again
 from planner.store.session import RunSession, RunSettings
 from planner.text.display import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import BinaryIO
 
 STEP_EPILOG = """\
 \b
@@ -96,7 +95,7 @@ def step(
 
     try:
         tell_remarks()
-        for raw in _lines(sys.stdin.buffer):
+        for raw in sys.stdin.buffer:
             if raw.strip():
                 # Flushed per event: the driver waits for this answer before it sends the next event.
                 sys.stdout.write("".join(f"{line}\n" for line in _answer(session, raw)))
@@ -105,18 +104,6 @@ def step(
     finally:
         session.close()
         tell_remarks()
-
-
-def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of the stream, read with bounded memory.
-
-    Of a line longer than an event may be, one byte more is kept: enough for the parser to refuse it.
-    """
-    while raw := stream.readline(MAX_EVENT_BYTES + 1):
-        rest = raw
-        while rest and not rest.endswith(b"\n"):
-            rest = stream.readline(MAX_EVENT_BYTES)
-        yield raw
 
 
 def _answer(session: RunSession, raw: bytes) -> Iterator[str]:
