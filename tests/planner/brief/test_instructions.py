@@ -246,48 +246,14 @@ def test_a_removed_module_is_to_be_restored_instead_of_importing_a_similar_one(t
     assert action(removed) == "Restore `shop/tax.py`, which was removed or renamed."
 
 
-def test_a_known_place_is_the_place_also_beside_a_candidate_in_its_file() -> None:
-    ran = (Candidate(path="shop/cart.py", line=30, function="expand", score=0.2),)
-    known = Location(path="shop/cart.py", line=3, function="Cart")
-    failure = Failure(category=Category.SPEC_MISMATCH, owner=Owner.PRODUCT, location=known, candidates=ran)
-
-    assert fault_location(failure, None) == known
-    assert fault_location(failure.model_copy(update={"location": Location(path="shop/cart.py")}), None) == (
-        Location(path="shop/cart.py", line=30, function="expand")
-    )
-
-
-def test_an_unrelated_change_in_the_file_that_lacks_a_name_is_not_its_place() -> None:
-    change = Hunk(path="shop/cart.py", line=30, side=Side.PRODUCT, text="-a\n+b")
-    other = Candidate(path="shop/cart.py", line=30, function="expand", score=0.1, hunk=change)
-    known = Location(path="shop/cart.py")
-    failure = Failure(
-        category=Category.SPEC_MISMATCH, owner=Owner.PRODUCT, location=known, candidates=(other,)
-    )
-
-    assert fault_location(failure, None) == known
-
-
 def test_nobody_is_told_to_find_the_loop_in_a_changed_function_outside_of_the_stack() -> None:
-    change = Hunk(path="shop/cart.py", line=30, side=Side.PRODUCT, text="-a\n+b")
-    other = Candidate(
-        path="shop/cart.py", line=30, function="expand", score=0.5, reasons=("changed",), hunk=change
-    )
     at = Location(path="shop/cart.py", line=30, function="expand")
-    failure = Failure(category=Category.TEST_TIMEOUT, owner=Owner.PRODUCT, location=at, candidates=(other,))
-    inside = other.model_copy(update={"reasons": ("changed", "traceback")})
-
-    assert "`expand`" not in next_action(failure, None, EditScope())
-    assert "`expand`" in next_action(
-        failure.model_copy(update={"candidates": (inside,)}), None, EditScope()
-    )
-
-
-def test_the_product_is_not_the_place_if_a_test_is_at_fault() -> None:
-    ran = (Candidate(path="shop/cart.py", line=3, function="total", score=0.2),)
-    failure = Failure(category=Category.METRIC_UNMET, owner=Owner.TEST, candidates=ran)
-
-    assert fault_location(failure, None) is None
+    for reasons, is_named in ((("changed",), False), (("changed", "traceback"), True)):
+        candidate = changed("shop/cart.py", 0.5).model_copy(update={"reasons": reasons})
+        failure = Failure(
+            category=Category.TEST_TIMEOUT, owner=Owner.PRODUCT, location=at, candidates=(candidate,)
+        )
+        assert ("`expand`" in next_action(failure, None, EditScope())) == is_named
 
 
 def test_an_option_that_pytest_does_not_know_is_reported_as_a_fault_of_the_plan() -> None:
@@ -297,19 +263,6 @@ def test_an_option_that_pytest_does_not_know_is_reported_as_a_fault_of_the_plan(
 
     said = "Report that the plan has to change: pytest does not know its option `--nope`."
     assert next_action(failure, fact, EditScope()) == said
-
-
-@pytest.mark.parametrize("category", [Category.HYGIENE_VIOLATION, Category.ALLOWLIST_VIOLATION])
-def test_a_file_that_must_not_be_changed_is_the_place_whatever_else_was_changed(category: Category) -> None:
-    def change(path: str, side: Side) -> Candidate:
-        hunk = Hunk(path=path, line=3, side=side, text="-a\n+b")
-        return Candidate(path=path, line=3, score=0.6, hunk=hunk)
-
-    changes = (change("shop/tax.py", Side.PRODUCT), change("tests/test_tax.py", Side.TEST))
-    place = Location(path="tests/test_tax.py", line=3)
-    failure = Failure(category=category, owner=Owner.PRODUCT, location=place, candidates=changes)
-    assert failure.suspected_changes[0] == changes[1].hunk
-    assert fault_location(failure, None) == place
 
 
 def test_a_removed_file_is_to_be_restored_by_whoever_may_edit_it() -> None:
@@ -322,3 +275,48 @@ def test_a_removed_file_is_to_be_restored_by_whoever_may_edit_it() -> None:
     restore = "Write `tests/data/rows.json`, or restore it if it was removed."
     assert next_action(failure, fact, EditScope(tests=True), tree=tree) == restore
     assert next_action(failure, fact, EditScope(), tree=tree).startswith("Report that")
+
+
+CART = Location(path="shop/cart.py", line=3, function="Cart")
+TEST = Location(path="tests/test_tax.py", line=3)
+CALLED = Candidate(path="shop/cart.py", line=30, function="expand", score=0.2)
+
+
+def changed(path: str, score: float) -> Candidate:
+    hunk = Hunk(path=path, line=30, side=Side.PRODUCT, text="-a\n+b")
+    return Candidate(path=path, line=30, function="expand", score=score, hunk=hunk)
+
+
+@pytest.mark.parametrize(
+    ("category", "owner", "location", "candidates", "expected"),
+    [
+        (Category.SPEC_MISMATCH, Owner.PRODUCT, CART, [CALLED], CART),
+        (
+            Category.SPEC_MISMATCH,
+            Owner.PRODUCT,
+            Location(path="shop/cart.py"),
+            [CALLED],
+            Location(path="shop/cart.py", line=30, function="expand"),
+        ),
+        (
+            Category.SPEC_MISMATCH,
+            Owner.PRODUCT,
+            Location(path="shop/cart.py"),
+            [changed("shop/cart.py", 0.1)],
+            Location(path="shop/cart.py"),
+        ),
+        (Category.METRIC_UNMET, Owner.TEST, None, [CALLED], None),
+        (Category.HYGIENE_VIOLATION, Owner.PRODUCT, TEST, [changed("shop/tax.py", 0.6)], TEST),
+    ],
+    ids=["known place", "no line", "unrelated change", "test at fault", "violation"],
+)
+def test_the_location_is_the_likeliest_candidate_unless_the_diagnosis_knows_better(
+    category: Category,
+    owner: Owner,
+    location: Location | None,
+    candidates: list[Candidate],
+    expected: Location | None,
+) -> None:
+    failure = Failure(category=category, owner=owner, location=location, candidates=tuple(candidates))
+
+    assert fault_location(failure, None) == expected

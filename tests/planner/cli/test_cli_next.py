@@ -214,15 +214,6 @@ def test_a_ready_todo_that_was_not_verified_is_shown_with_the_reason(command: Co
     assert "    verify: pytest --planverify plan.yaml::a\n" in out
 
 
-def test_selecting_one_todo_hides_the_others(command: Command):
-    command.plan(with_test("a"), with_test("b"))
-    command.outcomes(failed("a"), failed("b", signature="b" * 12))
-
-    ran = command("next", "plan.yaml::b", "--json")
-
-    assert [each["todo_id"] for each in ran.json["actions"]] == ["b_branch_01"]
-
-
 def test_selecting_todos_hides_what_others_wait_for(command: Command):
     command.plan(
         *(with_test(name) for name in "ab"), *(with_test(name, dependencies=["a"]) for name in "cd")

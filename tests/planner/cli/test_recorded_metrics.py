@@ -14,10 +14,8 @@ from run_stories import Kept, Story, todo, write_log
 from simulation import Simulation
 
 from planner.cli.metrics import exposition
-from planner.errors import LogError
 from planner.model.events import Decision
 from planner.store.index import open_index
-from planner.store.run_log import run_of_log
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,19 +111,6 @@ def test_any_plan_name_gives_a_valid_label(name: str) -> None:
     (label,) = {dict(each)["plan"] for _, each in found}
     assert len(label) <= 100
     assert label.isprintable()
-
-
-@pytest.mark.parametrize(
-    ("kept", "said"),
-    [([], "the file is empty"), ([1], "line 0"), ([0, 2], "line 1 has an event that this")],
-    ids=["empty", "without its first event", "with a gap"],
-)
-def test_a_file_that_is_not_a_run_log_is_refused(kept: list[int], said: str, tmp_path: Path) -> None:
-    steps = repaired().steps
-    log = write_log([steps[at] for at in kept], tmp_path / "run.jsonl")
-
-    with pytest.raises(LogError, match=said):
-        list(run_of_log(log).steps)
 
 
 # -- the command -------------------------------------------------------------------------------------
