@@ -35,8 +35,6 @@ from planner.engine.transaction import (
 from planner.errors import EditConflictError, IllegalTransition, RefusedEvent
 from planner.memory import Memory
 from planner.model.actions import Finish, QuestionKind
-from planner.model.base import qualified
-from planner.model.edits import NarrowFiles
 from planner.model.events import Decision, PlanSubmitted
 from planner.model.plan import MAX_TODOS
 from planner.model.taxonomy import Category, Role
@@ -60,7 +58,6 @@ if TYPE_CHECKING:
         BudgetSpent,
         ConflictFound,
         Event,
-        PlanRevised,
         QuestionAnswered,
         StopRequested,
         SubPlanLoaded,
@@ -449,37 +446,6 @@ def _take_answer(tx: Transaction, question_id: str, answer: str, digest: str | N
     return question
 
 
-def plan_revised(tx: Transaction, event: PlanRevised) -> None:
-    """Apply a person's edits to the plan.
-
-    Raises :class:`planner.errors.RefusedEvent` for an unknown plan, for edits that conflict with it or
-    create a branch, and for edits of todos that are final; a todo in progress can be edited, but not
-    made to wait for others.
-    """
-    if event.within not in tx.parts:
-        raise refusal("unknown-plan", f"there is no loaded sub-plan '{event.within}'")
-    if any(edit.edit == "add_branch" for edit in event.edits):
-        problem = "only the engine makes branches, because it counts and ends them"
-        raise refusal("no-branch-by-hand", problem)
-    # Checked after publishing, as only the result shows which todos changed; a refusal discards all.
-    before = tx.records.copy()
-    because = f"{_name(event.by)} changed the plan"
-    try:
-        publish(tx, event.within, event.edits, "revised-by-person", because)
-    except EditConflictError as error:
-        raise refusal("revision-conflict", str(error)) from None
-    for edit in event.edits:
-        # No later cause widens the files that a person left to a branch.
-        if isinstance(edit, NarrowFiles) and (name := qualified(event.within, edit.todo_id)) in tx.records:
-            tx.update(tx.records[name], granted=edit.allowed_files)
-    for name, previous in sorted(before.items()):
-        record = tx.records[name]
-        if not (previous.life.is_final or previous.life.is_live) or record.todo == previous.todo:
-            continue
-        if record.life.is_final or set(record.todo.dependencies) - set(previous.todo.dependencies):
-            raise tx.illegal(record, TodoLife.PENDING, "add another todo for what is missing")
-
-
 def stop_requested(tx: Transaction, event: StopRequested) -> None:
     """Halt the run at a person's request, by raising :class:`Stop`."""
     because = f"{_name(event.by)} stopped the run{_reason(event.because)}"
@@ -524,7 +490,6 @@ def _decide_branch(tx: Transaction, record: TodoRecord, question: AskHuman, even
         is_alike = each.failure is not None and failure_class(each.failure) in tx.approved
         is_agreed = is_alike and not asks_a_person(tx.records[each.todo_id].todo)
         if each is question or (each.kind is QuestionKind.APPROVE_BRANCH and is_agreed):
-            # First: if the branch no longer fits the plan, a new proposal with the same id is shown.
             tx.withdraw(each.question_id)
             open_branch(tx, tx.records[each.todo_id], PendingStep("branch", each.rule, each.because, each))
 
@@ -586,7 +551,6 @@ _HANDLERS: dict[str, Callable[[Transaction, Any], None]] = {
     "clock_ticked": lambda _tx, _event: None,  # every event checks the limits
     "conflict_found": conflict_found,
     "sub_plan_loaded": sub_plan_loaded,
-    "plan_revised": plan_revised,
     "run_resumed": _run_started,
     "stop_requested": stop_requested,
 }

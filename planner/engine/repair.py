@@ -231,11 +231,16 @@ def _record_repeated_failure(tx: Transaction, record: TodoRecord, event: Verifie
     if branch is not None and is_attempt:
         _to_testing(tx, branch)
         _apply_failure(tx, tx.update(branch, run_id=event.run_id, failure=branch.failure or old), event)
-    # An open proposal is for the failure before, and so are the files of a branch.
+    # The files of a branch are for the failure before, and so is an open proposal.
+    elif before != record.signature and branch is not None and not branch.life.is_final:
+        _refit(tx, tx.records[branch.id], record, old)
     elif before != record.signature:
-        tx.changed.append(record.id)
-        if branch is not None and not branch.life.is_final:
-            _refit(tx, tx.records[branch.id], record, old)
+        proposal = tx.questions.get(record.question or "")
+        if proposal is not None and proposal.kind is QuestionKind.APPROVE_BRANCH:
+            tx.withdraw(proposal.question_id)
+            # Without the reason for asking, which the new proposal adds again.
+            step = PendingStep("branch", proposal.rule, proposal.edits[0].because)
+            open_branch(tx, tx.records[record.id], step)
 
 
 def _findings(record: TodoRecord, event: Verified, failure: Failure) -> dict[str, object]:
@@ -641,12 +646,7 @@ def open_branch(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
     elif tx.open_branches >= limit:
         tx.enqueue(record, step.kind, step.rule, step.because, step.proposal)
     elif step.proposal is not None:
-        try:
-            _make_branch(tx, record, step.proposal)
-        except EditConflictError:  # the plan changed after the approval, so a new proposal is needed
-            # Without the reason for asking, which the new proposal adds again.
-            because = step.proposal.edits[0].because
-            open_branch(tx, record, step._replace(proposal=None, because=because))
+        _make_branch(tx, record, step.proposal)
     else:
         proposal = _proposal(tx, record, step)
         setting = approval_setting(tx.policy_of(record), tx.top)
@@ -665,10 +665,7 @@ def open_branch(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
 
 
 def _make_branch(tx: Transaction, record: TodoRecord, proposal: AskHuman) -> None:
-    """Publish a branch and the edits that need no approval; ask a person about the others.
-
-    Raises :class:`planner.errors.EditConflictError` if the proposal no longer fits the plan.
-    """
+    """Publish a branch and the edits that need no approval; ask a person about the others."""
     tx.update(record, next_step=None)
     # Edits of criteria and quarantines always need a person; the branch does not wait for them.
     edits = [each for each in proposal.edits if not each.requires_approval]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from planner.engine.repair import branch_ended, open_branch, release_follower
 from planner.engine.requests import implement, request, verify
-from planner.engine.state import PendingStep
 from planner.engine.transaction import Stop, files_of, is_said_to_be_done
 from planner.model.actions import Finish, Halt, QuestionKind
 from planner.model.verdicts import PlanState, TodoLife
@@ -21,7 +20,7 @@ from planner.policy.limits import asks_a_person
 from planner.text.display import counted
 
 if TYPE_CHECKING:
-    from planner.engine.state import TodoRecord
+    from planner.engine.state import PendingStep, TodoRecord
     from planner.engine.transaction import Transaction
 
 _VALID_STATES = {
@@ -44,8 +43,6 @@ def apply_consequences(tx: Transaction) -> None:
         # Changed criteria come first, as they void verifications on which the other rules would act.
         if tx.judged_anew:
             _reverify(tx, tx.records[tx.judged_anew.pop(0)])
-        elif tx.changed:
-            _renew_proposals(tx, tx.changed.pop(0))
         elif tx.ended_branches:
             branch_ended(tx, tx.records[tx.ended_branches.pop(0)])
         elif not release_follower(tx) and not _take_step(tx):
@@ -70,17 +67,6 @@ def _reverify(tx: Transaction, record: TodoRecord) -> None:
         verify(tx, tx.update(record, must_say_which=True), rule, because)
 
 
-def _renew_proposals(tx: Transaction, todo_id: str) -> None:
-    """Renew the open proposals about a todo that changed: an approval is valid for what was shown only."""
-    for question in sorted(tx.questions.values(), key=lambda each: each.seq):
-        if question.todo_id == todo_id and question.kind is QuestionKind.APPROVE_START:
-            tx.withdraw(question.question_id)
-            tx.offer((todo_id,))
-        elif question.todo_id == todo_id and question.kind is QuestionKind.APPROVE_BRANCH:
-            tx.withdraw(question.question_id)
-            open_branch(tx, tx.records[todo_id], PendingStep("branch", question.rule, question.because))
-
-
 def _take_step(tx: Transaction) -> bool:
     """Perform the first queued step that is valid and has a free place, budget and free files.
 
@@ -102,7 +88,7 @@ def _take_step(tx: Transaction) -> bool:
             return True
         if step.behind in tx.live or (is_branch and not can_branch):
             continue
-        if step.kind == "start" and tx.waits(record):  # a revision added a dependency after it was queued
+        if step.kind == "start" and tx.waits(record):  # an approved edit has added a dependency
             tx.update(record, next_step=None)
             continue
         # Branches and parents need no place, and come first in the queue.
@@ -176,9 +162,8 @@ def _grant(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
 
 
 def _ask_to_start(tx: Transaction, record: TodoRecord) -> None:
-    """Ask a person to approve the start of a todo; the approval is bound to its current definition."""
+    """Ask a person to approve the start of a todo; the approval is bound to its definition."""
     record = tx.update(record, next_step=None)
-    # Without a digest, an approval could arrive for a todo that was revised in the meantime.
     digest = "sha256:" + sha256(record.todo.model_dump_json(exclude_none=True).encode()).hexdigest()
     because = f"the risk of {record.id} is {record.todo.risk_level}"
     text, name = f"may the work on {record.id} start?", f"{record.id}:start"
@@ -188,9 +173,6 @@ def _ask_to_start(tx: Transaction, record: TodoRecord) -> None:
 
 def _end_parent(tx: Transaction, record: TodoRecord) -> None:
     """Evaluate a parent whose sub-plan's todos are all final."""
-    if not all(tx.records[name].life.is_final for name in record.children):  # a revision added one
-        tx.update(record, next_step=None)
-        return
     # From here it is an ordinary todo, which claims its own files instead of those of its sub-plan.
     tx.rest(record)
     alone = record.todo.model_copy(update={"sub_plan": None, "is_parent": False, "sub_project_id": None})

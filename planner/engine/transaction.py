@@ -99,8 +99,6 @@ class Transaction(State):
     """Branches that ended during this event. The scheduler processes them after the event's handler."""
     judged_anew: list[str] = field(default_factory=list[str])
     """Todos whose criteria changed: their verifications and branches are void."""
-    changed: list[str] = field(default_factory=list[str])
-    """Todos that a revision, or a new failure, changed: open proposals about them have to be renewed."""
 
     @classmethod
     def begin(cls, state: State, trigger: str) -> Transaction:
@@ -368,7 +366,6 @@ class Transaction(State):
             # The life cycle has no direct move from test_failed to done.
             is_red = record.life is TodoLife.TEST_FAILED
             self.done(self.move(record, TodoLife.TESTING) if is_red else record, verified=False)
-        # A person may have inserted a step before a step, too.
         for step in self.dependencies(record):
             needed = any(not self.records[each].life.is_final for each in self.dependents.get(step.id, ()))
             if step.todo.is_temporary and not (step.is_branch or step.life.is_final or needed):
@@ -613,20 +610,15 @@ def _replace(tx: Transaction, record: TodoRecord, todo: Todo) -> None:
         tx.update(record, judged_since=tx.parts[record.within].version)
         # Processed by the scheduler, once all edits of this version are applied.
         tx.judged_anew.append(record.id)
-    tx.changed.append(record.id)
     # Edits only ever add dependencies.
     _add_dependencies(tx, record, [each for each in todo.dependencies if each not in old.dependencies])
 
 
 def _add_dependencies(tx: Transaction, record: TodoRecord, dependencies: Iterable[str]) -> None:
-    """Register new dependencies of a todo; a pending todo is skipped if one of them has failed."""
+    """Register new dependencies of a todo."""
     for each in dict.fromkeys(dependencies):
-        before = tx.records[qualified(record.within, each)]
-        if before.life.is_final and before.life is not TodoLife.DONE:
-            if tx.records[record.id].life is TodoLife.PENDING:
-                tx.fail(tx.records[record.id], TodoLife.SKIPPED)
-        else:
-            tx.dependents[before.id] = (*tx.dependents.get(before.id, ()), record.id)
+        before = qualified(record.within, each)
+        tx.dependents[before] = (*tx.dependents.get(before, ()), record.id)
 
 
 def moment(seconds: float) -> datetime:

@@ -11,7 +11,6 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AliasChoices, Field
 
 from planner.model.base import Moment, ReadValue
-from planner.model.edits import Edit
 from planner.model.outcome import FailureContext, Outcome
 from planner.model.past import PastRecords
 from planner.model.plan import Count, Plan, RelativePath, Text
@@ -203,16 +202,6 @@ class SubPlanLoaded(_Event):
     problems: tuple[str, ...] = ()
 
 
-class PlanRevised(_Event):
-    """A person has changed the plan by edits."""
-
-    event: Literal["plan_revised"] = "plan_revised"
-    within: str = ""
-    """The qualified id of the parent whose sub-plan is changed; empty for the plan at the top."""
-    edits: Annotated[tuple[Edit, ...], Field(min_length=1)]
-    by: str | None = None
-
-
 class RunResumed(_Event):
     """The driver was restarted and has lost its open actions; the engine repeats them."""
 
@@ -239,7 +228,6 @@ Event: TypeAlias = Annotated[
     | ClockTicked
     | ConflictFound
     | SubPlanLoaded
-    | PlanRevised
     | RunResumed
     | StopRequested,
     Field(discriminator="event"),

@@ -22,7 +22,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from planner.engine import start, step
 from planner.errors import LogError, RefusedEvent
 from planner.model.base import ReadValue, Value
-from planner.model.events import Event, PlanRevised, PlanSubmitted, SubPlanLoaded
+from planner.model.events import Event, PlanSubmitted, SubPlanLoaded
 from planner.model.outcome import Outcome
 from planner.planfile.loader import shown_path
 from planner.planfile.locks import is_running
@@ -120,7 +120,7 @@ def without_secrets(event: Event) -> Event:
     Events with plans are returned unchanged: plans are in their files anyway, and their digest covers every
     byte.
     """
-    if isinstance(event, PlanSubmitted | SubPlanLoaded | PlanRevised):
+    if isinstance(event, PlanSubmitted | SubPlanLoaded):
         return event
     # As JSON, where every text is found the same way, in whatever field of whatever event.
     content = json.loads(event_text(event))

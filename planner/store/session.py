@@ -19,7 +19,6 @@ from planner.engine.state import revised_plans
 from planner.errors import LogError, PlanFileError, PlannerError, RefusedEvent
 from planner.model.events import (
     ApprovalGiven,
-    PlanRevised,
     PlanSubmitted,
     RunPolicy,
     SubPlanLoaded,
@@ -281,7 +280,7 @@ class RunSession:
             raise log_error(
                 self.log,
                 f"{shown} has changed since the run began",
-                "restore it and report changes with plan_revised, or start another run with another --log",
+                "restore it, or start another run with another --log",
             )
         if (asked.jobs or begun.jobs) != begun.jobs or asked.allow_unproved > begun.allow_unproved:
             self._log.remarks.append(
@@ -302,20 +301,14 @@ class EventCompleter:
     def take(self, state: State, event: Event) -> Step:
         """Complete and apply an event. Raises :class:`planner.errors.RefusedEvent`.
 
-        Todos that an event changes must satisfy the rules of plan files: commands of the catalog, paths
-        below the root.
+        Files that a person allows a branch to change must be valid in a plan file.
         """
         if isinstance(event, ApprovalGiven) and event.changes.allowed_files is not None:
-            # The changes alone: the branch with them is known only after the event is applied.
             changed = Todo(id="changes", title="approved", allowed_files=event.changes.allowed_files)
-            self._refuse_faults(changed, None)
-        step = Step.take(state, without_secrets(self.completed(event, state)))
-        # Afterwards: only the result shows what the edits make of each todo. The step is not written yet.
-        if isinstance(event, PlanRevised):
-            for name, record in step.after.records.items():
-                before = state.records.get(name)
-                self._refuse_faults(record.todo, None if before is None else before.todo)
-        return step
+            for fault in self._faults(changed):
+                problem = f"the plan in the event is invalid: {fault}"
+                raise RefusedEvent("unfit-edit", problem, "correct the plan in the event")
+        return Step.take(state, without_secrets(self.completed(event, state)))
 
     def completed(self, event: Event, state: State) -> Event:
         """Return the event with facts from files: a sub-plan, or the context of a failure.
@@ -333,19 +326,6 @@ class EventCompleter:
         """Yield the violations of the rules of plan files by a todo, one line each."""
         for place, fault in judge_todo(todo, Confinement(self.tree.loaded.root))[0]:
             yield one_line(f"{todo.id}.{'.'.join(map(str, place))}: {fault}")
-
-    def _refuse_faults(self, todo: Todo, before: Todo | None) -> None:
-        """Raise ``RefusedEvent`` for a fault that a change adds to a todo.
-
-        Faults that the todo had ``before`` were evaluated when the plan was submitted.
-        """
-        if todo == before:
-            return
-        known = set[str]() if before is None else set(self._faults(before))
-        for fault in self._faults(todo):
-            if fault not in known:
-                problem = f"the plan in the event is invalid: {fault}"
-                raise RefusedEvent("unfit-edit", problem, "correct the plan in the event")
 
     def _with_sub_plan(self, event: SubPlanLoaded, todo: Todo) -> SubPlanLoaded:
         """Return the event with the sub-plan of ``todo``, or with the problems that prevent it.

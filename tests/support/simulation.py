@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from planner.engine import start, step
 from planner.errors import RefusedEvent
 from planner.model.actions import AskHuman, Cancel, Finish, Halt, Implement, LoadSubPlan, Verify
-from planner.model.edits import AddContext, AddDependency, Edit, NarrowFiles, RaiseLimit
 from planner.model.events import (
     ApprovalGiven,
     BranchChanges,
@@ -25,7 +24,6 @@ from planner.model.events import (
     ClockTicked,
     ConflictFound,
     Decision,
-    PlanRevised,
     PlanSubmitted,
     QuestionAnswered,
     RunPolicy,
@@ -751,23 +749,6 @@ def collide(run: Simulation) -> None:
         run.tell(ConflictFound(at=run.later(), todo_ids=tuple(run.random.sample(names, 2))))
 
 
-def revise(run: Simulation) -> None:
-    """Revise the plan by hand with a random edit."""
-    name = _any_todo(run)
-    within, _, todo_id = name.rpartition("/")
-    said: dict[str, Any] = {"rule": "by-hand", "because": "somebody thinks so"}
-    edits: tuple[Edit, ...] = (
-        AddContext(**said, todo_id=todo_id, text="Mind the gap."),
-        NarrowFiles(**said, todo_id=todo_id, allowed_files=("src/a/x.py",)),
-        AddDependency(**said, todo_id=todo_id, on="t0"),
-        RaiseLimit(**said, todo_id=todo_id, check_id="tests[0]", from_seconds=20, to_seconds=40),
-    )
-    edit = run.random.choice(edits)
-    if isinstance(edit, NarrowFiles) and (name in run.work or name in run.checks):
-        edit = edits[0]  # work in progress has its allowed files already
-    run.tell(PlanRevised(at=run.later(), within=within, edits=(edit,)))
-
-
 def begin_again(run: Simulation) -> None:
     again = run.random.choice((RunStarted(at=run.later()), invent_submission(run.random, sizes=(1,))))
     _is_refused(run, again, "a run begins once")
@@ -791,7 +772,6 @@ MISTAKES: tuple[Callable[[Simulation], None], ...] = (
     turn_the_clock,
     spend,
     collide,
-    revise,
     begin_again,
     stop,
 )

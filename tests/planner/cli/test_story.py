@@ -9,11 +9,8 @@ from run_stories import START, Kept, Story, todo
 from simulation import Simulation
 
 from planner.cli.explain import tell
-from planner.model.edits import NarrowFiles
-from planner.model.events import ConflictFound, Decision, PlanRevised, QuestionAnswered
+from planner.model.events import ConflictFound, Decision, QuestionAnswered
 from planner.model.outcome import Outcome
-
-NARROWED = NarrowFiles(rule="r", because="b", todo_id="t1", allowed_files=("a.py",))
 
 
 def test_every_event_and_action_is_described_in_printable_lines() -> None:
@@ -34,7 +31,6 @@ CONFLICT = ConflictFound(at=START, todo_ids=("t1", "t2"), files=("a.py",))
 @pytest.mark.parametrize(
     ("event", "told"),
     [
-        (PlanRevised(at=START, edits=(NARROWED,)), "plan revised: edits narrow_files of t1"),
         (CONFLICT, "conflict found t1, t2: files a.py"),
     ],
 )

@@ -21,10 +21,10 @@ from planner.model.actions import (
     QuestionKind,
     Verify,
 )
-from planner.model.edits import AddDependency, AddTodoBefore, Edit, NarrowFiles, RaiseLimit
-from planner.model.events import BranchChanges, Decision, PlanRevised
+from planner.model.events import BranchChanges, Decision
 from planner.model.plan import AcceptanceCriteria
 from planner.model.taxonomy import Category, Role
+from planner.model.verdicts import Since
 from planner.testing import simulate_failure
 
 
@@ -158,13 +158,6 @@ def test_a_type_check_is_added_only_if_the_project_has_a_type_checker(
     assert added == ["mypy src/a.py"] * checked
 
 
-SAID: dict[str, Any] = {"rule": "by-hand", "because": "somebody thinks so"}
-
-
-def revise(run: Told, *edits: Edit, within: str = "") -> None:
-    run.tell(PlanRevised(at=run.now, within=within, edits=edits, by="ada"))
-
-
 # Admission of plans
 
 
@@ -249,31 +242,7 @@ def test_a_reason_names_the_attempt_before_the_words_of_the_agent():
     assert [each.because for each in run.last_of(Implement)] == [said]
 
 
-# Revisions by a person
-
-
-def test_a_todo_made_dependent_on_a_failed_todo_is_skipped():
-    run = Told(todo("t1", requires_testing=False), todo("t2"), todo("t3"), run={"jobs": 1})
-    run.works("t1", success=False)
-    assert run.life("t1") == "failed"
-
-    revise(run, AddDependency(**SAID, todo_id="t3", on="t1"))
-
-    assert run.life("t3") == "skipped"
-
-
-def test_a_todo_added_to_a_sub_plan_must_be_done_before_its_parent():
-    run = Told(todo("p", is_parent=True, sub_project_id="s", requires_testing=False))
-    run.loads("p", todo("a"), todo("b", dependencies=("a",)))
-
-    revise(run, AddTodoBefore(**SAID, todo_id="b", todo=todo("c")), within="p")
-    assert run.started == ["p/c"]
-    run.is_done("p/a")
-    run.is_done("p/c")
-    assert run.life("p") == "active"
-    run.is_done("p/b")
-
-    assert run.life("p") == "done"
+# Edits that need approval
 
 
 def proposed_limit() -> tuple[Told, AskHuman]:
@@ -283,18 +252,6 @@ def proposed_limit() -> tuple[Told, AskHuman]:
     (question,) = (each for each in run.questions if each.kind == "approve_edits")
     assert [edit.edit for edit in question.edits] == ["raise_limit"]
     return run, question
-
-
-def test_an_approved_edit_that_no_longer_fits_the_plan_is_reported_and_not_applied():
-    run, question = proposed_limit()
-
-    revise(run, RaiseLimit(**SAID, todo_id="t1", check_id="tests[0]", from_seconds=20, to_seconds=21))
-    run.decides(Decision.APPROVE, question)
-
-    (told,) = run.last_of(Notify)
-    assert (told.rule, told.topic, told.to) == ("revision-conflict", "planner.alert", "planner")
-    assert "the approved change of t1 no longer fits the plan" in told.because
-    assert run.last_of(PublishPlan) == []
 
 
 def test_an_approved_edit_is_published_and_verified():
@@ -308,30 +265,40 @@ def test_an_approved_edit_is_published_and_verified():
     assert run.record("t1").todo.acceptance_criteria.tests[0].timeout_seconds > 20
 
 
-def test_an_approved_branch_that_no_longer_fits_after_waiting_is_proposed_again():
-    last = todo("t3", dependencies=("t2",))
-    run = Told(todo("t1"), todo("t2"), last, auto_fix_mode=False, max_concurrent_branches=1)
-    run.is_red("t1")
-    run.is_red("t2")
-    first, second = (each for each in run.all_of(AskHuman) if each.kind == "approve_branch")
-    run.decides(Decision.APPROVE, first)
-    run.decides(Decision.APPROVE, second)
-    assert run.started == []
-    revise(run, AddTodoBefore(**SAID, todo_id="t3", todo=todo("t2_branch_01")))
-
+def test_an_approved_edit_that_no_longer_fits_the_plan_is_reported_and_not_applied():
+    run, first = proposed_limit()
     run.is_done("t1_branch_01")
+    run.fails("t1", Category.TEST_TIMEOUT)
+    second = run.asked()
+    run.decides(Decision.APPROVE, second)
 
-    assert [each.question_id for each in run.questions] == ["t2_branch_02"]
-    assert [each.because for each in run.questions] == [second.because]
+    run.decides(Decision.APPROVE, first)
+
+    (told,) = run.last_of(Notify)
+    assert (told.rule, told.topic, told.to) == ("revision-conflict", "planner.alert", "planner")
+    assert "the approved change of t1 no longer fits the plan" in told.because
+    assert run.last_of(PublishPlan) == []
 
 
-def test_a_branch_follows_its_todo_and_a_step_precedes_its_dependant():
+def test_a_branch_follows_its_todo_and_a_step_precedes_its_branch():
     run = Told(todo("t1"), todo("t2", dependencies=("t1",)))
     run.is_red("t1", Category.IMPORT_ERROR)
-    revise(run, AddTodoBefore(**SAID, todo_id="t2", todo=todo("s1", requires_testing=False)))
 
     names = [each.id for each in current_plan(run.state).items]
-    assert names == ["t1", "t1_step_01", "t1_branch_01", "s1", "t2"]
+    assert names == ["t1", "t1_step_01", "t1_branch_01", "t2"]
+
+
+def test_a_todo_added_to_a_sub_plan_must_be_done_before_its_parent():
+    run = Told(todo("p", is_parent=True, sub_project_id="s", requires_testing=False))
+    run.loads("p", todo("a"))
+
+    run.is_red("p/a", since=Since.PRE_EXISTING, signature="f" * 12)
+    (added,) = run.started
+    run.is_done(added)
+    assert run.life("p") == "active"
+    run.passes("p/a")
+
+    assert (run.life(added), run.life("p")) == ("done", "done")
 
 
 def test_the_lifetime_of_a_branch_in_the_plan_does_not_depend_on_the_machines_time_zone(
@@ -354,12 +321,10 @@ def test_a_todo_that_passes_ends_its_branch_and_the_steps_before_it():
     run = Told(todo("t1"))
     run.is_red("t1", Category.IMPORT_ERROR)
     assert run.life("t1_step_01") == "active"
-    revise(run, AddTodoBefore(**SAID, todo_id="t1_branch_01", todo=todo("s1", is_temporary=True)))
 
     run.passes("t1")
 
-    lives = [run.life(name) for name in ("t1", "t1_step_01", "s1", "t1_branch_01")]
-    assert lives == ["done", "done", "done", "skipped"]
+    assert [run.life(name) for name in ("t1", "t1_step_01", "t1_branch_01")] == ["done", "done", "skipped"]
     assert run.state.plan_state == "completed"
 
 
@@ -490,27 +455,3 @@ def test_a_todo_starts_beside_a_branch_whose_next_turn_has_other_files():
     assert run.started == ["t1_branch_01"]
     run.is_red("t1_branch_01", **SECOND)
     assert run.started == ["t1_branch_01", "t2"]
-
-
-@pytest.mark.parametrize(
-    ("todo_id", "files", "after"),
-    [("t1", ("src/a/**",), ("src/a/**",)), ("t1_branch_01", ("src/a/x.py",), ("src/a/x.py",))],
-)
-def test_a_new_cause_does_not_widen_files_narrowed_while_a_branch_was_open(
-    todo_id: str, files: tuple[str, ...], after: tuple[str, ...]
-):
-    run = Told(todo(allowed_files=("src/**",)))
-    run.is_red(**FIRST)
-    revise(run, NarrowFiles(**SAID, todo_id=todo_id, allowed_files=files))
-
-    run.is_red("t1_branch_01", **SECOND)
-
-    assert branch_files(run) == after
-
-
-def test_allowed_files_may_be_narrowed_to_none():
-    run = Told(todo(allowed_files=("src/**",)))
-
-    revise(run, NarrowFiles(**SAID, todo_id="t1", allowed_files=()))
-
-    assert run.record("t1").todo.allowed_files == ()

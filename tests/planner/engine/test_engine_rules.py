@@ -12,14 +12,12 @@ from engine_telling import START, Told, todo
 from planner.engine import fold, start, step
 from planner.errors import RefusedEvent
 from planner.model.actions import AskHuman, Cancel, Halt, Implement, PublishPlan, Verify
-from planner.model.edits import AddBranch, AddDependency
 from planner.model.events import (
     BranchChanges,
     BudgetSpent,
     ClockTicked,
     ConflictFound,
     Decision,
-    PlanRevised,
     WorkFinished,
     WorkStarted,
 )
@@ -138,10 +136,6 @@ def test_a_delay_past_the_latest_representable_time_is_capped():
     assert action.not_before == "9999-12-31T23:59:59Z"
 
 
-BRANCHES = AddBranch(rule="r", because="b", todo=todo("b", parent_id="t1"))
-DEPENDS = AddDependency(rule="r", because="b", todo_id="t1", on="t3")
-
-
 def test_a_pass_before_the_answer_of_a_person_withdraws_the_question():
     run = Told(todo("t1"), run={"environment_retries": 0})
     run.works("t1")
@@ -225,16 +219,13 @@ def test_an_approval_with_invalid_changes_is_refused(
 @pytest.mark.parametrize(
     ("event", "rule"),
     [
-        (PlanRevised(at=START, within="t1", edits=(DEPENDS,)), "unknown-plan"),
-        (PlanRevised(at=START, edits=(BRANCHES,)), "no-branch-by-hand"),
-        (PlanRevised(at=START, edits=(DEPENDS,)), "illegal-transition"),
         (ConflictFound(at=START, todo_ids=("t1", "t1")), "no-conflict"),
         (ConflictFound(at=START, todo_ids=("t1", "t2")), "illegal-transition"),
         (BudgetSpent(at=START, todo_id="t9", tokens=1), "unknown-todo"),
     ],
 )
 def test_an_event_that_does_not_fit_the_state_is_refused_with_its_rule(event: Event, rule: str) -> None:
-    run = Told(todo("t1"), todo("t2", dependencies=("t1",)), todo("t3"))
+    run = Told(todo("t1"), todo("t2", dependencies=("t1",)))
 
     with pytest.raises(RefusedEvent) as refusal:
         run.tell(event)

@@ -393,13 +393,12 @@ class Run:
     def tell(self, kind: str, **keys: Any) -> None:
         self.session.tell(parse_event(json.dumps(stepping.event(kind, **keys))))
 
-    def wait_for(self, todo_id: str, on: str, within: str = "") -> None:
-        """Start the run, if it has not begun, and let a person make `todo_id` depend on `on`."""
+    def revise(self, todo_id: str) -> None:
+        """Start the run, if it has not begun, and let a todo fail, which then gets a branch."""
         if self.session.state is None:
             self.tell("run_started")
         self.tell("sub_plan_loaded", todo_id="phase")
-        edit = {"edit": "add_dependency", "todo_id": todo_id, "on": on, "rule": "r", "because": "b"}
-        self.tell("plan_revised", within=within, edits=[edit])
+        self.tell("verified", outcome={**stepping.FAILED, "todo_id": todo_id})
 
 
 @pytest.fixture
@@ -418,10 +417,10 @@ def test_the_newest_plan_is_the_plan_and_then_its_latest_version(shop: Path) -> 
     assert run.write() == []
     assert target.read_text() == PLAN
 
-    run.wait_for("t2", "t1")
+    run.revise("t2")
     assert run.write() == []
     assert "# mine" in target.read_text()
-    assert load_plan(target).plan.todo("t2").dependencies == ("t1",)
+    assert load_plan(target).plan.todo("t2_branch_01").parent_id == "t2"
     os.utime(target, (1, 1))
     run.tell("clock_ticked")
     assert run.write() == []
@@ -432,13 +431,13 @@ def test_the_newest_plan_is_the_plan_and_then_its_latest_version(shop: Path) -> 
 def test_a_revised_sub_plan_is_written_beside_the_newest_plan(shop: Path) -> None:
     target = shop.with_name("newest.yaml")
     run = Run(shop, target)
-    run.wait_for("s2", "s1", within="phase")
+    run.revise("phase/s2")
 
     assert run.write() == []
 
     assert "sub_plan: newest.phase.yaml" in target.read_text()
     written = shop.with_name("newest.phase.yaml").read_text()
-    assert "- s1" in written or "[s1]" in written
+    assert "s2_branch_01" in written
     assert "# the second" in written
     assert shop.read_text() == PLAN
 
@@ -457,7 +456,7 @@ def test_a_source_file_of_the_plan_is_never_overwritten(shop: Path) -> None:
     sub = shop.with_name("newest.phase.yaml")
     sub.write_text(SUB.replace("root: ..\n", ""))
     run = Run(shop, shop.with_name("newest.yaml"))
-    run.wait_for("s2", "s1", within="phase")
+    run.revise("phase/s2")
 
     (remark,) = run.write()
 
