@@ -40,7 +40,7 @@ from planner.model.plan import MAX_TODOS
 from planner.model.taxonomy import Category, Role
 from planner.model.verdicts import PlanState, TodoLife
 from planner.policy.allowed_files import widened_by
-from planner.policy.branches import MEMORY, retries_of
+from planner.policy.branches import retries_of
 from planner.policy.limits import asks_a_person
 from planner.text.display import counted
 from planner.text.glob_patterns import plain
@@ -512,9 +512,6 @@ def _modified_proposal(question: AskHuman, changes: BranchChanges) -> AskHuman:
     fields = changes.model_dump(include={"allowed_files", "max_debug_attempts"}, exclude_none=True)
     if changes.role is not None:
         fields |= {"agent_role": changes.role, "target_agent_role": changes.role}
-    if files is not None:  # in the plan file, too, so that no later cause widens them
-        memory = {**branch.extensions.get(MEMORY, {}), "granted": list(files)}
-        fields["extensions"] = {**branch.extensions, MEMORY: memory}
     edits: list[Edit] = []
     for edit in question.edits:
         if edit.edit == "add_branch":

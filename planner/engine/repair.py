@@ -31,7 +31,6 @@ from planner.model.edits import (
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category, Family, Owner, Role
 from planner.model.verdicts import TodoLife, TodoState, Verdict
-from planner.policy.allowed_files import widened_by
 from planner.policy.branches import (
     RedTodo,
     approval_setting,
@@ -728,7 +727,6 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
         failure=failure,
         role=role,
         after=None if last is None else last.todo,
-        opened_at=rfc3339(tx.now),
     )
     edits: tuple[Edit, ...] = revise(_situation(tx, record, record, branch))
     added = AddBranch(rule=step.rule, because=because, todo=branch)
@@ -787,9 +785,6 @@ def _refit(tx: Transaction, branch: TodoRecord, red: TodoRecord, old: Failure | 
     """
     assert branch.parent_id is not None
     primary, granted = tx.records[branch.parent_id], branch.granted
-    held = primary.todo.allowed_files
-    if held is not None and (granted is None or widened_by(held, granted) is not None):
-        granted = held  # the parent was narrowed since the branch was made
     # The strategies only narrow, so they start from all files that were granted.
     todo = branch.todo.model_copy(update={"allowed_files": granted})
     revised = revise(_situation(tx, primary, red, todo))

@@ -119,7 +119,7 @@ class TodoRecord(NamedTuple):
     attempts: int = 0
     """For a branch, the number of failed attempts."""
     opened: float | None = None
-    """For a branch, its creation time, epoch seconds; ``None`` if the plan file does not state it."""
+    """For a branch that the run has made, its creation time, epoch seconds."""
     expires: float | None = None
     """For a branch, the end of its lifetime; ``None`` until the first work on it."""
     instructions: str | None = None

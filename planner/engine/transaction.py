@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ConfigDict, TypeAdapter
 
 from planner.catalog.tables import load_table
-from planner.engine.intake import time_of
 from planner.engine.state import PendingStep, PlanPart, State, TodoRecord, is_claimed
 from planner.errors import IllegalTransition, RefusedEvent
 from planner.model.actions import AskHuman, Cancel, Halt, Notify, PublishPlan, QuestionKind
@@ -29,7 +28,6 @@ from planner.model.edits import AddBranch, AddTodoBefore, Edit
 from planner.model.taxonomy import Category
 from planner.model.verdicts import PlanState, TodoLife
 from planner.policy.allowed_files import claimed_files
-from planner.policy.branches import tried
 from planner.policy.dependencies import find_cycle
 from planner.policy.lifecycle import check_move
 from planner.policy.limits import exceeded, inherited
@@ -459,7 +457,8 @@ def admit(tx: Transaction, plan: Plan, digest: str, within: str, base: str = "."
     # Branches come second: each one is linked to the record of the todo that it repairs.
     branches = [todo for todo in plan.items if todo.parent_id is not None]
     for todo in branches:
-        _readmit(tx, _add(tx, todo, within))
+        _add(tx, todo, within)
+        tx.open_branches += 1
     for todo in (*(todo for _, todo in primary), *branches):
         record = tx.records[qualified(within, todo.id)]
         for before in dict.fromkeys(each.id for each in tx.dependencies(record)):
@@ -484,7 +483,6 @@ def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...] = ()) -
             rank=(*primary.rank, len(primary.branches) + 1),
             parent_id=primary.id,
             depth=todo.branch_depth or 1,
-            opened=tx.now,
             granted=todo.allowed_files,
             failure=primary.failure,
             signature=primary.signature,
@@ -495,27 +493,6 @@ def _add(tx: Transaction, todo: Todo, within: str, rank: tuple[int, ...] = ()) -
         tx.update(primary, branches=(*primary.branches, record.id))
     tx.records[record.id] = record
     return record
-
-
-def _readmit(tx: Transaction, branch: TodoRecord) -> None:
-    """Restore the history that a branch carries in the plan file: attempts, signature, lifetime."""
-    memory, opened = tried(branch.todo), None
-    # A time without a zone is not one of this machine's: the same events give the same state everywhere.
-    if memory.opened_at is not None:
-        opened = time_of(memory.opened_at, moment(tx.now)).timestamp()
-    assert branch.parent_id is not None
-    parents = tx.records[branch.parent_id].todo.allowed_files
-    branch = tx.update(
-        branch,
-        opened=opened,
-        attempts=memory.attempts,
-        signature=memory.signature,
-        diff_hash=memory.diff_hash,
-        granted=parents if memory.granted is None else memory.granted,
-    )
-    if opened is not None and branch.attempts:  # somebody has worked on it since
-        tx.begin_lifetime(branch, opened)
-    tx.open_branches += 1
 
 
 def is_said_to_be_done(tx: Transaction, record: TodoRecord) -> bool:
@@ -583,7 +560,7 @@ def publish(tx: Transaction, within: str, edits: Sequence[Edit], rule: str, beca
         if isinstance(edit, AddBranch):
             branch = _add(tx, todos[edit.todo.id], within)
             # As the edit adds it: an edit after it may narrow the files, for the cause of one failure.
-            made.append(tx.update(branch, granted=edit.todo.allowed_files))
+            made.append(tx.update(branch, granted=edit.todo.allowed_files, opened=tx.now))
         elif isinstance(edit, AddTodoBefore):
             *place, last = tx.records[qualified(within, edit.todo_id)].rank
             # Ranked before the todo that needs it, after its predecessor and after steps added earlier.

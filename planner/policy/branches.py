@@ -8,10 +8,8 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import Field, ValidationError
-
 from planner.catalog.test_paths import is_test_path
-from planner.model.base import ReadValue, report_path
+from planner.model.base import report_path
 from planner.model.plan import ArtifactSpec, Todo
 from planner.model.taxonomy import BranchReason, Category, Owner, Role
 from planner.policy.criteria import conventional_command, wants_convention
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
     from planner.model.plan import Policy
     from planner.model.taxonomy import RoutingKey
 
-MEMORY = "x-planner"
-"""Key of a branch todo in the plan file under which its history is stored."""
-
 _MAX_STEM = 185
 """Number of characters of a todo's id that its branch ids repeat: an id has at most 200 characters."""
 
@@ -35,26 +30,6 @@ _SHARED = (
     *("risk_level", "failure_routing", "timeout_seconds", "priority"),
 )
 """Fields that a branch has from its parent, beside the acceptance criteria."""
-
-
-class Tried(ReadValue):
-    """History of a branch, stored in the plan file."""
-
-    opened_at: str | None = None
-    attempts: int = Field(default=0, ge=0)
-    signature: str | None = None
-    diff_hash: str | None = None
-    granted: tuple[str, ...] | None = None
-    """The files that a person left it; ``None``: those of its parent."""
-
-
-def tried(branch: Todo) -> Tried:
-    """Return the stored history of a branch; an invalid one counts as empty."""
-    # Extensions are free: whatever a person or another tool has written there must not stop the run.
-    try:
-        return Tried.model_validate(branch.extensions.get(MEMORY, {}))
-    except ValidationError:
-        return Tried()
 
 
 def branch_reason(category: Category) -> BranchReason:
@@ -151,19 +126,15 @@ def branch_todo(
     failure: Failure,
     role: Role,
     after: Todo | None,
-    opened_at: str,
 ) -> Todo:
     """Return a new branch todo, which reuses all criteria of its parent.
 
-    ``after`` is the previous branch, which passed while the parent still fails; ``opened_at`` is the
-    creation time, RFC 3339.
+    ``after`` is the previous branch, which passed while the parent still fails.
     """
     reason = branch_reason(failure.category)
     attempts = attempts_of(reason, policy)
     wanted = parent.acceptance_criteria
     report = ArtifactSpec(path=report_path(parent.id))  # for the worker to read
-    memory = Tried(opened_at=opened_at, signature=failure.signature, diff_hash=outcome.diff_hash)
-    kept = {name: value for name, value in memory if value not in (None, "")}
     fields: dict[str, Any] = {name: getattr(parent, name) for name in _SHARED} | {
         "id": branch_id,
         "parent_id": parent.id,
@@ -180,7 +151,6 @@ def branch_todo(
         "is_temporary": True,
         "max_debug_attempts": min(attempts, 1) if failure.category is Category.UNKNOWN else attempts,
         "max_lifetime_seconds": policy.branch_timeout_seconds,
-        "extensions": {MEMORY: kept},
     }
     if wants_convention(parent):
         # Stated, as a command derived from the branch's own id would differ.

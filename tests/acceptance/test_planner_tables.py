@@ -80,27 +80,12 @@ def test_the_instructions_of_a_branch_contain_the_failure_and_its_rerun(proposed
 
 # --- the attempts and limits of a branch -----------------------------------------------------------------
 
-WORKED: dict[str, Any] = {"opened_at": "2026-01-01T00:00:00Z", "attempts": 1, "diff_hash": "before"}
 LIVES: dict[str, tuple[list[dict[str, Any]], str, str, int | None]] = {
     # todo: the keys of its branches; action, rule, number of the attempt
     "no-branch": ([], "implement", "branch-is-worked-on", 1),
     "first-red": ([{}], "implement", "branch-has-attempts-left", 2),
-    "third-red": ([{"attempts": 2}], "ask_human", "attempts-used-up", None),
     "one-allowed": ([{"max_debug_attempts": 1}], "ask_human", "attempts-used-up", None),
     "two-passed": ([{}, {"via": "two-passed_branch_01"}], "ask_human", "branch-depth", None),
-    "over": ([{"max_lifetime_seconds": 599, "x-planner": WORKED}], "ask_human", "branch-lifetime", None),
-    "not-over": (
-        [{"max_lifetime_seconds": 601, "x-planner": WORKED}],
-        "implement",
-        "branch-has-attempts-left",
-        3,
-    ),
-    "unchanged": (
-        [{"x-planner": WORKED | {"diff_hash": "after"}}],
-        "implement",
-        "branch-is-worked-on",
-        2,
-    ),
 }
 
 

@@ -188,10 +188,9 @@ def todo(todo_id: str, *after: str, **keys: Any) -> dict[str, Any]:
     return {"id": todo_id, "acceptance_criteria": criteria, "dependencies": list(after), **keys}
 
 
-def branch(parent: str, number: int = 1, *, attempts: int | None = None, **keys: Any) -> dict[str, Any]:
-    """Return a branch of a todo, with the number of attempts so far."""
-    memory = {} if attempts is None else {"x-planner": {"attempts": attempts}}
-    fields = {"parent_id": parent, "branch_depth": number, "is_temporary": True, **memory, **keys}
+def branch(parent: str, number: int = 1, **keys: Any) -> dict[str, Any]:
+    """Return a branch of a todo."""
+    fields = {"parent_id": parent, "branch_depth": number, "is_temporary": True, **keys}
     return todo(f"{parent}_branch_{number:02d}", **fields)
 
 

@@ -100,7 +100,6 @@ def situation(
         failure=failed,
         role=Role.CODER,
         after=None,
-        opened_at=AT,
     )
     return Situation(
         plan=given,

@@ -401,7 +401,7 @@ def test_an_added_todo_leaves_every_line_of_a_real_plan_unchanged(path: Path) ->
         NEW,
         acceptance_criteria=loaded.plan.items[0].acceptance_criteria,
         debug_instructions="# What failed\n\n    assert 1 == 2\n",
-        extensions={"x-planner": {"attempts": 0}},
+        extensions={"x-mine": {"attempts": 0}},
     )
     found = rewrite(loaded, inserted(loaded.plan, 1, todo), target=path.with_name("next.yaml"))
     assert found.faithful
