@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from planner.engine.requests import implement, instructions_for, request
 from planner.engine.state import PendingStep
-from planner.engine.transaction import OPTIONS, Stop, digest_of_edits, edited, publish, refusal, rfc3339
+from planner.engine.transaction import OPTIONS, Stop, digest_of_edits, edited, publish, refusal
 from planner.errors import EditConflictError
 from planner.model.actions import AskHuman, QuestionKind
 from planner.model.base import qualified
@@ -24,7 +24,6 @@ from planner.model.edits import (
     AddTodoBefore,
     AssignRole,
     NarrowFiles,
-    QuarantineTest,
     RaiseLimit,
     RetargetCheck,
 )
@@ -666,7 +665,7 @@ def open_branch(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
 def _make_branch(tx: Transaction, record: TodoRecord, proposal: AskHuman) -> None:
     """Publish a branch and the edits that need no approval; ask a person about the others."""
     tx.update(record, next_step=None)
-    # Edits of criteria and quarantines always need a person; the branch does not wait for them.
+    # Edits of criteria always need a person; the branch does not wait for them.
     edits = [each for each in proposal.edits if not each.requires_approval]
     publish(tx, record.within, edits, proposal.rule, proposal.because)
     tx.open_branches += 1
@@ -689,8 +688,6 @@ def _in_words(edit: Edit) -> str:
             return f"{edit.to_seconds:g} s instead of {edit.from_seconds:g} s for {edit.check_id}"
         case RetargetCheck():
             return f"{edit.check_id} runs '{edit.to_cmd}' instead of '{edit.from_cmd}'"
-        case QuarantineTest():
-            return f"{edit.nodeid} in quarantine until {edit.expires}"
         case _:
             return edit.edit
 
@@ -733,7 +730,7 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
     # Edits that need an approval are decided separately, so the branch must fit the plan without them.
     try:
         agreed = [each for each in (added, *edits) if not each.requires_approval]
-        final = edited(tx, record.within, agreed)[0][branch_id]
+        final = edited(tx, record.within, agreed)[branch_id]
     except EditConflictError:  # propose the branch alone
         edits, final = (), branch
     tried = () if last is None else (f"branch {last.todo.id}",)
@@ -771,7 +768,6 @@ def _situation(tx: Transaction, primary: TodoRecord, red: TodoRecord, branch: To
         failure=failure_of(red),
         branch=branch,
         context=red.context,
-        at=rfc3339(tx.now),
         tools=frozenset(tx.policy.tools),
         is_taken=lambda name: qualified(primary.within, name) in tx.records,
     )

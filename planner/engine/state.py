@@ -13,7 +13,7 @@ from planner.model.base import qualified
 from planner.model.events import RunPolicy
 from planner.model.plan import TodoStatus
 from planner.model.verdicts import PlanState, TodoLife
-from planner.policy.limits import Spent, inherited
+from planner.policy.limits import Spent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -135,15 +135,13 @@ class PlanPart(NamedTuple):
     """One loaded plan file of a run and its current version."""
 
     plan: Plan
-    """The plan as loaded, with the current policy. Current todos are in :attr:`State.records`."""
+    """The plan as loaded. Current todos are in :attr:`State.records`."""
     version: int
     digest: str
     base: str
     """Its root, relative to the root of the top plan."""
     versions: dict[str, int]
     """Version numbers by digest."""
-    earlier_policies: tuple[Policy, ...] = ()
-    """Policies of its earlier versions that differ from the current one."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -287,18 +285,15 @@ def revised_plans(state: State, own: Mapping[str, Policy]) -> dict[str, Plan]:
     }
     for within, policy in own.items():
         if within in plans:
-            above = state.parts[state.records[within].within].plan.metadata
-            # Only an unedited policy is put back: edits of it belong into the file.
-            if inherited(policy, above) == plans[within].metadata:
-                plans[within] = plans[within].model_copy(update={"metadata": policy})
+            plans[within] = plans[within].model_copy(update={"metadata": policy})
     return plans
 
 
 def is_plan_of(state: State, plan: Plan, within: str = "") -> bool:
     """Return whether a plan file is what the run began with or a version that the run itself produced.
 
-    Each todo may be in its original or its current version, the policy in any version. Temporary todos
-    may be absent. A plan that the run has not loaded yet counts as equal.
+    Each todo may be in its original or its current version; temporary todos may be absent. A plan that the
+    run has not loaded yet counts as equal.
     """
     part = state.parts.get(within)
     if part is None:
@@ -315,4 +310,4 @@ def is_plan_of(state: State, plan: Plan, within: str = "") -> bool:
     if any(name not in seen and not todo.is_temporary for name, todo in before.items()):
         return False
     # A sub-plan's stored policy includes inherited values, so it is not comparable with its file.
-    return within != "" or plan.metadata in (part.plan.metadata, *part.earlier_policies)
+    return within != "" or plan.metadata == part.plan.metadata

@@ -517,8 +517,8 @@ def digest_of_edits(previous: str, edits: Sequence[Edit]) -> str:
     return "sha256:" + sha256(previous.encode() + b"\n" + text).hexdigest()
 
 
-def edited(tx: Transaction, within: str, edits: Iterable[Edit]) -> tuple[dict[str, Todo], Policy]:
-    """Return the changed todos by id and the policy that ``edits`` would produce from the current plan.
+def edited(tx: Transaction, within: str, edits: Iterable[Edit]) -> dict[str, Todo]:
+    """Return the new and changed todos by id that ``edits`` would produce from the current plan.
 
     Nothing is published. Raises :class:`planner.errors.EditConflictError` if an edit does not fit.
     """
@@ -527,7 +527,7 @@ def edited(tx: Transaction, within: str, edits: Iterable[Edit]) -> tuple[dict[st
         record = tx.records.get(qualified(within, name))
         return None if record is None else record.todo
 
-    return apply_edits(find, tx.parts[within].plan.metadata, edits)
+    return apply_edits(find, edits)
 
 
 def publish(tx: Transaction, within: str, edits: Sequence[Edit], rule: str, because: str) -> None:
@@ -536,19 +536,10 @@ def publish(tx: Transaction, within: str, edits: Sequence[Edit], rule: str, beca
     Raises :class:`planner.errors.EditConflictError` before anything is changed.
     """
     # edited() raises on a conflict, so it comes before every change of the transaction.
-    part, (todos, policy) = tx.parts[within], edited(tx, within, edits)
+    part, todos = tx.parts[within], edited(tx, within, edits)
     version, digest = part.version + 1, digest_of_edits(part.digest, edits)
-    plan, earlier = part.plan, part.earlier_policies
-    if policy != plan.metadata:  # else the file would get metadata that it never had
-        earlier = (*earlier, plan.metadata)
-        plan = plan.model_copy(update={"metadata": policy})
-    tx.parts[within] = part._replace(
-        plan=plan,
-        version=version,
-        digest=digest,
-        versions={**part.versions, digest: version},
-        earlier_policies=earlier,
-    )
+    versions = {**part.versions, digest: version}
+    tx.parts[within] = part._replace(version=version, digest=digest, versions=versions)
     if tx.plan_state is PlanState.EXECUTING:
         tx.plan_to(PlanState.REVISING)
     new: dict[str, Any] = {"version": version, "digest": digest, "previous": part.digest}

@@ -18,8 +18,8 @@ class _Edit(ReadValue):
     because: str
     """The reason, in one sentence."""
     requires_approval: bool = False
-    """A person must approve it first, as it changes the criteria of a todo that is no branch, changes a
-    quarantine, or grants more files than the todo may change."""
+    """A person must approve it first, as it changes the criteria of a todo that is no branch, or grants
+    more files than the todo may change."""
 
 
 class AddBranch(_Edit):
@@ -118,17 +118,6 @@ class RetargetCheck(_Edit):
     to_cmd: Line
 
 
-class QuarantineTest(_Edit):
-    """Puts a flaky test in quarantine until a date."""
-
-    edit: Literal["quarantine"] = "quarantine"
-    todo_id: Id
-    nodeid: Line
-    owner: Line
-    ticket: Line
-    expires: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
-
-
 Edit: TypeAlias = Annotated[
     AddBranch
     | AddTodoBefore
@@ -140,8 +129,7 @@ Edit: TypeAlias = Annotated[
     | AddContext
     | NameArtifact
     | RaiseLimit
-    | RetargetCheck
-    | QuarantineTest,
+    | RetargetCheck,
     Field(discriminator="edit"),
 ]
 """Any edit; its kind is in ``edit``."""

@@ -6,7 +6,6 @@ were decided for another version of the plan are never applied.
 
 from __future__ import annotations
 
-from datetime import date
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from planner.catalog import parse_command
@@ -23,11 +22,10 @@ from planner.model.edits import (
     Isolate,
     NameArtifact,
     NarrowFiles,
-    QuarantineTest,
     RaiseLimit,
     RetargetCheck,
 )
-from planner.model.plan import AcceptanceCriteria, ControllerTaskSpec, Quarantine, Todo
+from planner.model.plan import AcceptanceCriteria, ControllerTaskSpec, Todo
 from planner.policy.allowed_files import widened_by
 from planner.policy.criteria import commands_of, pytest_command, wants_convention
 from planner.policy.dependencies import reachable
@@ -35,30 +33,27 @@ from planner.policy.dependencies import reachable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from planner.model.plan import CommandSpec, Policy
+    from planner.model.plan import CommandSpec
 
 
-def apply_edits(
-    find: Callable[[str], Todo | None], policy: Policy, edits: Iterable[Edit]
-) -> tuple[dict[str, Todo], Policy]:
+def apply_edits(find: Callable[[str], Todo | None], edits: Iterable[Edit]) -> dict[str, Todo]:
     """Apply edits in order to the plan whose todos ``find`` returns by id.
 
-    Returns the new and changed todos by id, and the policy; the plan itself is not copied. Raises
+    Returns the new and changed todos by id; the plan itself is not copied. Raises
     :class:`planner.errors.EditConflictError` for the first edit that does not fit.
     """
-    editor = _PlanEditor(find, policy)
+    editor = _PlanEditor(find)
     for edit in edits:
         editor.apply(edit)
-    return editor.edited, editor.policy
+    return editor.edited
 
 
 class _PlanEditor:
-    """A plan under edit: new and changed todos on top of the unchanged ones, and the policy."""
+    """A plan under edit: new and changed todos on top of the unchanged ones."""
 
-    def __init__(self, find: Callable[[str], Todo | None], policy: Policy) -> None:
+    def __init__(self, find: Callable[[str], Todo | None]) -> None:
         self._find = find
         self.edited: dict[str, Todo] = {}
-        self.policy = policy
         self._current = ("", "")
         """Kind and todo of the edit that is applied, which a refusal names."""
 
@@ -134,9 +129,6 @@ class _PlanEditor:
                 return self._with_limit(todo, edit)
             case RetargetCheck():
                 return self._retargeted(todo, edit)
-            case QuarantineTest():
-                self._quarantine(edit)
-                return todo
             case AddBranch():
                 if todo.parent_id is not None:
                     self._refuse(f"its parent '{todo.id}' is itself a branch of '{todo.parent_id}'")
@@ -202,22 +194,6 @@ class _PlanEditor:
             self._refuse(f"{cmd!r} is not 'pytest FILE', and test_file names one file")
         return _with(todo, test_file=path)
 
-    def _quarantine(self, edit: QuarantineTest) -> None:
-        """Add a test to the quarantine of the policy, or extend its time there."""
-        try:
-            date.fromisoformat(edit.expires)
-        except ValueError:
-            self._refuse(f"'{edit.expires}' is not a valid date (YYYY-MM-DD)")
-        # A later date extends the quarantine of a test that is in it already.
-        retry = self.policy.flaky_retry
-        quarantined = {each.nodeid: each for each in retry.quarantine}
-        previous = quarantined.pop(edit.nodeid, None)
-        if previous is not None and previous.expires >= edit.expires:
-            self._refuse(f"{edit.nodeid} is in quarantine until {previous.expires}")
-        fields = edit.model_dump(include={"nodeid", "owner", "ticket", "expires"})
-        retry = retry.model_copy(update={"quarantine": (*quarantined.values(), Quarantine(**fields))})
-        self.policy = self.policy.model_copy(update={"flaky_retry": retry})
-
     # -- preconditions --------------------------------------------------------------------------------
 
     def _refuse(self, problem: str) -> NoReturn:
@@ -246,7 +222,7 @@ class _PlanEditor:
     def _check_command(self, cmd: str) -> None:
         """Refuse a command that cannot be parsed."""
         try:
-            parse_command(cmd, self.policy.tools)
+            parse_command(cmd)
         except CommandSyntaxError as error:
             self._refuse(f"{cmd!r} cannot be run: {error.problem}; {error.remedy}")
 

@@ -66,8 +66,6 @@ class Situation:
     branch: Todo
     """The new branch, which still has all criteria of the todo."""
     context: FailureContext | None
-    at: str
-    """End of the run, RFC 3339 in UTC."""
     tools: frozenset[str] = frozenset()
     """Names of type checkers and linters for which the project has a configuration."""
     is_taken: Callable[[str], bool] = frozenset[str]().__contains__

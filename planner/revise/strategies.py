@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from datetime import date
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -28,7 +27,6 @@ from planner.model.edits import (
     Isolate,
     NameArtifact,
     NarrowFiles,
-    QuarantineTest,
     RaiseLimit,
     RetargetCheck,
 )
@@ -76,14 +74,8 @@ if TYPE_CHECKING:
 REVISION_RULES: Mapping[str, str] = load_table("rules", "planner.revise")
 """Rule ids of revisions with their explanations, in the order of the strategies."""
 
-QUARANTINE_DAYS = 14
-"""Days after which a proposed quarantine expires."""
-
-_MAX_QUARANTINED = 10
 _MAX_TESTS = 20
 """Maximum number of tests of a pre-existing failure that are selected singly; above it, their files are."""
-_MAX_NODEID = 10_000
-"""Limit in characters of a node id in a plan file."""
 _MAX_NAME = 100
 _MAX_STEM = 180
 """Number of characters of a todo's id that the ids of its steps repeat."""
@@ -137,29 +129,6 @@ def _narrow_or_isolate(situation: Situation) -> Iterator[Edit]:
     narrower = list(_narrow(situation, rule="unknown-narrows-files", why=why, folders=True))
     why = "the cause is unknown, so only the failing tests run"
     yield from narrower or _isolate(situation, rule="unknown-isolates", why=why)
-
-
-def _quarantine(situation: Situation) -> Iterator[Edit]:
-    """Propose the quarantine of flaky tests, unless they are in quarantine today."""
-    today = date.fromisoformat(situation.at[:10])
-    # Dates after the year 9999 cannot be represented.
-    expires = date.fromordinal(min(today.toordinal() + QUARANTINE_DAYS, date.max.toordinal()))
-    known = {each.nodeid: each.expires for each in situation.plan.metadata.flaky_retry.quarantine}
-    ticket = situation.branch.id
-    for nodeid in situation.failing_tests[:_MAX_QUARANTINED]:
-        # A node id that was cut would quarantine no test.
-        is_nameable = 0 < len(nodeid) <= _MAX_NODEID and nodeid.isprintable()
-        if is_nameable and known.get(nodeid, "") < today.isoformat():
-            yield QuarantineTest(
-                rule="flaky-quarantines",
-                because=f"{quoted(nodeid)} is flaky, and {ticket} repairs it",
-                requires_approval=True,
-                todo_id=situation.todo.id,
-                nodeid=nodeid,
-                owner=role_for(situation.failure, situation.todo).value,
-                ticket=ticket,
-                expires=expires.isoformat(),
-            )
 
 
 def _raise_limits(situation: Situation) -> Iterator[Edit]:
@@ -633,7 +602,6 @@ STRATEGIES: Mapping[Category, tuple[Step, ...]] = {
     ),
     Category.FLAKY_TEST: (
         partial(_isolate, rule="flaky-isolates", why="the flaky test runs again, alone"),
-        _quarantine,
     ),
     Category.TEST_CRASH: (
         partial(_isolate, rule="crash-isolates", why="the test that ends its process runs alone"),

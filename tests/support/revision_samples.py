@@ -16,7 +16,6 @@ from planner.revise import plan_edits
 from planner.revise.situation import Situation
 from planner.revise.strategies import revise
 
-AT = "2026-11-22T10:00:00Z"
 BRANCH = "t2_branch_01"
 
 
@@ -108,7 +107,6 @@ def situation(
         failure=failed,
         branch=branch,
         context=at_context if observations is None else context(failed, *observations),
-        at=AT,
         is_taken={branch.id, *(each.id for each in given.items)}.__contains__,
         **fields,
     )
@@ -135,8 +133,8 @@ def added(case: Situation) -> list[Edit]:
 def apply_edits(given: Plan, edits: Iterable[Edit]) -> Plan:
     """Return the plan after the edits. Raises ``EditConflictError``."""
     before = {item.id: item for item in given.items}
-    todos, policy = plan_edits.apply_edits(before.get, given.metadata, edits)
-    return given.model_copy(update={"items": tuple({**before, **todos}.values()), "metadata": policy})
+    todos = plan_edits.apply_edits(before.get, edits)
+    return given.model_copy(update={"items": tuple({**before, **todos}.values())})
 
 
 def revised(case: Situation) -> Plan:

@@ -255,16 +255,16 @@ def test_a_failing_verification_does_not_replace_the_approval_of_a_start(command
 
 
 def test_an_approval_after_an_in_place_edit_belongs_to_the_same_run(command: Command):
-    path = command.plan(with_test("flaky", status="claimed"), with_test("price", status="claimed"))
-    command.outcomes(failed("flaky", "FLAKY_TEST"), failed("price", signature="b" * 12))
+    path = command.plan(with_test("slow", status="claimed"), with_test("price", status="claimed"))
+    command.outcomes(failed("slow", "TEST_TIMEOUT"), failed("price", signature="b" * 12))
     command("next", "plan.yaml", "--in-place")
     assert "price_branch_01" in path.read_text()
-    assert "quarantine" not in path.read_text()
+    assert "timeout_seconds: 600" not in path.read_text()
 
-    assert command("approve", "plan.yaml", "flaky:edits:1").status == 0
+    assert command("approve", "plan.yaml", "slow:edits:1").status == 0
     command("next", "plan.yaml", "--in-place")
 
-    assert "quarantine" in path.read_text()
+    assert "timeout_seconds: 600" in path.read_text()
     assert [each.name for each in (command.folder / ".planverify/logs").iterdir()] == ["shop.jsonl"]
 
 

@@ -711,16 +711,6 @@ def test_wrong_options_of_next_are_refused_in_one_line(shop: Command, row: str):
     assert "Traceback" not in ran.err
 
 
-def test_a_flaky_test_without_a_node_id_is_not_quarantined(command: Command):
-    command.plan(with_test("a"))
-    names = ["", "tests/test_a.py::test_it"]
-    command.outcomes(failed("a", category="FLAKY_TEST", tests=[], top_failing_tests=names))
-    ran = command("next", "--json", "--full")
-    assert ran.status in (0, 11), ran.err
-    assert '"nodeid": "tests/test_a.py::test_it"' in ran.out
-    assert '"nodeid": ""' not in ran.out
-
-
 def test_an_unwritable_log_gives_one_remark(shop: Command):
     (shop.folder / ".planverify/logs").write_text("a file where a folder should be")
 

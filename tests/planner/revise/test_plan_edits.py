@@ -20,7 +20,6 @@ from planner.model.edits import (
     Isolate,
     NameArtifact,
     NarrowFiles,
-    QuarantineTest,
     RaiseLimit,
     RetargetCheck,
 )
@@ -207,23 +206,6 @@ def test_a_command_is_retargeted_in_whichever_key_contains_it(fields: dict[str, 
     assert "cannot be run" in refused(retarget(where, "pytest a.py", "nonsense b.py"), of=given).problem
 
 
-def quarantine(until: str, test: str = "a.py::x") -> QuarantineTest:
-    return QuarantineTest(**WHY, todo_id="t1", nodeid=test, owner="o", ticket="k", expires=until)
-
-
-@pytest.mark.parametrize("metadata", [None, {}, {"flaky_retry": {"attempts": 3}, "auto_fix_mode": True}])
-def test_a_quarantine_is_written_into_the_policy(metadata: dict[str, Any] | None) -> None:
-    given = sample() if metadata is None else sample(metadata=metadata)
-    first, longer = quarantine("2026-01-01"), quarantine("2026-02-01")
-    result = after(first, longer, quarantine("2026-01-01", "b.py"), of=given)
-    entries = result.metadata.flaky_retry.quarantine
-    until = {each.nodeid: each.expires for each in entries}
-    assert until == {"a.py::x": "2026-02-01", "b.py": "2026-01-01"}
-    assert result.metadata.auto_fix_mode == given.metadata.auto_fix_mode
-    assert "in quarantine until 2026-02-01" in refused(quarantine("2026-02-01"), of=result).problem
-    assert "not a valid date" in refused(quarantine("2026-02-31")).problem
-
-
 names = st.sampled_from(["t1", "t2", "t3", "t1_branch_01", "t2_branch_01", "s1", "s2", "t2_part_01"])
 cmds = st.sampled_from([CMD, "pytest a.py::x", "ruff check .", "python -m py_compile a.py", "nonsense"])
 globs = st.sampled_from(["pkg/**", "pkg/a.py", "**", "x.py", "!pkg/b.py"])
@@ -246,16 +228,13 @@ edits = st.one_of(
     st.builds(lambda a: NameArtifact(**WHY, todo_id=a, path="a.py"), names),
     st.builds(lambda a, b: raise_limit(b, b * 2, name=a), names, st.sampled_from([300, 600])),
     st.builds(lambda a, b, c: retarget("tests[0]", b, c, name=a), names, cmds, cmds),
-    st.builds(quarantine, st.sampled_from(["2026-01-01", "2026-02-01", "2026-02-31"])),
 )
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(edits, max_size=8), st.sampled_from([None, {}, {"max_debug_attempts": 1}]))
-def test_edits_keep_the_plan_valid_singly_and_together(
-    batch: list[Edit], metadata: dict[str, Any] | None
-) -> None:
-    start = sample() if metadata is None else sample(metadata=metadata)
+@given(st.lists(edits, max_size=8))
+def test_edits_keep_the_plan_valid_singly_and_together(batch: list[Edit]) -> None:
+    start = sample()
     end, fitting = start, list[Edit]()
     for edit in batch:
         try:

@@ -36,7 +36,6 @@ from planner.model.edits import (
     Isolate,
     NameArtifact,
     NarrowFiles,
-    QuarantineTest,
     RaiseLimit,
     RetargetCheck,
 )
@@ -72,7 +71,7 @@ def case_of(failed: Failure, **fields: Any) -> Situation:
 EDITS = {  # all other categories halt the run, or need no edit
     Category.TEST_REGRESSION: ["narrow_files", "isolate"],
     Category.TEST_TIMEOUT: ["isolate", "raise_limit"],
-    Category.FLAKY_TEST: ["isolate", "quarantine"],
+    Category.FLAKY_TEST: ["isolate"],
     Category.TEST_CRASH: ["isolate"],
     Category.TEST_NOT_FOUND: ["name_artifact"],
     Category.COMPILATION_ERROR: ["add_check", "narrow_files"],
@@ -644,27 +643,6 @@ def test_slow_work_of_a_test_or_a_repeated_pass_raises_the_time_limit() -> None:
     passed = Confirmation(where="alone", passed=True, duration_ms=1500)
     ended = seen(exceptions=(raised("Timeout", "", frame("pkg/a.py")),), confirmations=(passed,))
     assert "1.5 s" in only(slow(ended), RaiseLimit).because
-
-
-def test_a_flaky_test_is_quarantined_with_approval_and_again_after_its_entry_expires() -> None:
-    def quarantines(**fields: Any) -> list[QuarantineTest]:
-        return edits_of(
-            situation(failure(Category.FLAKY_TEST, RSI), todo("t2", FILE), **fields), QuarantineTest
-        )
-
-    (edit,) = quarantines()
-    assert (edit.nodeid, edit.owner, edit.ticket, edit.expires) == (RSI, "tester", BRANCH, "2026-12-06")
-    assert edit.requires_approval
-    for expires, count in (("2026-11-22", 0), ("2026-11-21", 1)):
-        entry = {"nodeid": RSI, "owner": "o", "ticket": "k", "expires": expires}
-        assert len(quarantines(metadata={"flaky_retry": {"quarantine": [entry]}})) == count
-
-
-def test_a_quarantine_names_the_whole_node_id_or_is_not_proposed() -> None:
-    for length, expected in ((5_000, 1), (20_000, 0)):
-        nodeid = f"tests/test_a.py::test[{'x' * length}]"
-        edits = edits_of(situation(failure(Category.FLAKY_TEST, nodeid), todo("t2", FILE)), QuarantineTest)
-        assert [edit.nodeid for edit in edits] == [nodeid] * expected
 
 
 def test_pre_existing_failures_of_a_todo_with_a_long_id_get_a_todo_each() -> None:
