@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import difflib
 import typing
 from dataclasses import dataclass
 from enum import Enum
@@ -168,11 +167,8 @@ class _Place:
                 why = "may be inherited, or made by a decorator or metaclass"
         if why:
             return self.difference("unresolved", name, f"{self.prefix}{local} in {self.path} {why}")
-        existing = list(definitions(self.owner))
-        near = difflib.get_close_matches(local, existing, n=1)
-        actual = f"it defines {', '.join(existing[:MAX_NAMES]) or 'nothing'}"
-        remedy = f"; did you mean {near[0]}?" if near else f", {actual}"
-        message = f"{self.prefix.rstrip('.') or owner.path} does not define {local}{remedy}"
+        actual = f"it defines {', '.join(list(definitions(owner))[:MAX_NAMES]) or 'nothing'}"
+        message = f"{self.prefix.rstrip('.') or owner.path} does not define {local}, {actual}"
         return self.difference("missing_function", name, message, expected=expected, actual=actual)
 
 

@@ -8,11 +8,9 @@ uncertain, and must not be reported as a difference.
 from __future__ import annotations
 
 import ast
-import difflib
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import griffe
@@ -37,9 +35,6 @@ MAX_MODULES = 200
 
 MAX_REEXPORTS = 5
 """Limit of the chain of imports through which a name is followed."""
-
-MAX_SIBLINGS = 5_000
-"""Limit of the entries of a folder that are examined for compiled modules and similar names."""
 
 
 Scope: TypeAlias = griffe.Module | griffe.Class
@@ -135,29 +130,14 @@ class ModuleReader:
                         problem = f"the module {name} leads out of the root"
                         raise ModuleProblem("missing_module", problem, expected=name)
                     return candidate
-        package, _, last = stem.rpartition("/")
-        siblings = [entry for folder in SOURCE_FOLDERS for entry in self._entries(f"{folder}{package}")]
-        for entry in siblings:
-            if entry.name.partition(".")[0] == last and entry.suffix in COMPILED_SUFFIXES:
-                problem = f"{name} exists only as {entry.name}, which cannot be read without running it"
-                raise ModuleProblem("unresolved", problem)
+        last = stem.rpartition("/")[2]
+        for folder in SOURCE_FOLDERS:
+            for entry in sorted((self.root / folder / stem).parent.glob(f"{last}.*")):
+                if entry.suffix in COMPILED_SUFFIXES:
+                    problem = f"{name} exists only as {entry.name}, which cannot be read without running it"
+                    raise ModuleProblem("unresolved", problem)
         problem = f"there is no module {name} below the root"
-        near = difflib.get_close_matches(last, sorted({entry.stem for entry in siblings}), n=1)
-        # It is among the entries, but was not found above.
-        if last in near:
-            problem += ", only a folder without __init__.py"
-        elif near:
-            problem += f"; did you mean {name.removesuffix(last)}{near[0]}?"
         raise ModuleProblem("missing_module", problem, expected=name)
-
-    def _entries(self, folder: str) -> list[Path]:
-        """Return the folders and modules in a folder of the root; empty if it is outside or missing."""
-        parent = self.root / folder
-        if self._confinement.fault(folder or ".") is not None or not parent.is_dir():
-            return []
-        known = (*COMPILED_SUFFIXES, ".py")
-        entries = islice(parent.iterdir(), MAX_SIBLINGS)
-        return [each for each in entries if each.suffix in known or each.is_dir()]
 
 
 class _Extension(griffe.Extension):

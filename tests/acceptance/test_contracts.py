@@ -135,7 +135,7 @@ def test_every_contract_mismatch_is_a_failure_with_both_signatures(verified: Ver
         "it has the additional parameter window. "
         f"contracts/broken.json promises {promised}, the code has {found}."
     )
-    assert "does not define compute_atr; did you mean compute_atrs?" in said["compute_atr"]
+    assert "does not define compute_atr, it defines compute_rsi, compute_atrs" in said["compute_atr"]
     assert "lower has no default" in said["Band.__init__"]
     reason = verified.check("broken", "contract_path")["reason"]
     assert reason.startswith("compute_rsi: ")

@@ -160,16 +160,14 @@ def test_project_code_is_never_run_or_imported(project: Project) -> None:
 @pytest.mark.parametrize(
     ("module", "said"),
     [
-        ("indicators.rsj", "no module indicators.rsj below the root; did you mean indicators.rsi?"),
-        ("indicator", "; did you mean indicators?"),
-        ("indicators", "only a folder without __init__.py"),
-        ("away.m", "there is no module away.m"),
+        ("indicators.rsj", "there is no module indicators.rsj below the root"),
+        ("indicators", "there is no module indicators below the root"),
         ("link", "the module link leads out of the root"),
         ("fast", "fast exists only as fast.cpython-311-x86_64-linux-gnu.so"),
         ("stub", "stub exists only as stub.pyi"),
     ],
 )
-def test_a_missing_module_is_reported_with_the_reason_or_a_suggestion(
+def test_a_missing_module_is_reported_with_the_reason(
     project: Project, tmp_path_factory: pytest.TempPathFactory, module: str, said: str
 ) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
@@ -206,12 +204,10 @@ def test_a_difference_is_shown_as_python_signatures(project: Project) -> None:
     assert (difference.path, difference.line) == ("m.py", 1)
 
 
-def test_a_missing_name_suggests_similar_names(project: Project) -> None:
+def test_a_missing_name_is_reported_with_the_existing_ones(project: Project) -> None:
     (difference,) = project.write(m="def compute_rsis(): ...\ndef other(): ...").function("compute_rsi")
-    assert difference.message == "m does not define compute_rsi; did you mean compute_rsis?"
+    assert difference.message == "m does not define compute_rsi, it defines compute_rsis, other"
     assert difference.actual == "it defines compute_rsis, other"
-    (difference,) = project.differences(classes=[{"name": "Strategy"}])
-    assert difference.message == "m does not define Strategy, it defines compute_rsis, other"
 
 
 @pytest.mark.parametrize(
