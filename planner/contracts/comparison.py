@@ -33,7 +33,7 @@ from planner.contracts.source import (
     uncertainty,
 )
 from planner.errors import ContractFileError
-from planner.model.contract import CONTRACT_VERSION, Contract
+from planner.model.contract import Contract
 from planner.planfile.document import Refused, compose, plan_file_error, read_source
 from planner.planfile.project_files import Confinement
 from planner.planfile.values import read_model
@@ -69,17 +69,6 @@ def read_contract_file(path: Path, *, root: Path | None = None) -> Contract:
         if root is not None and (problem := Confinement(root).fault(shown)) is not None:
             raise Refused(problem)
         document = compose(read_source(path if root is None else root / path), is_json=True)
-        # First of all, as a newer version may have keys that would be reported as faults below.
-        place = document.find(("contract_version",))
-        is_quoted = getattr(place.node, "style", None) is not None
-        version = str(place.node.value) if place.is_there and not is_quoted else ""
-        # Cut, as int() refuses numbers of thousands of digits.
-        if version.isdecimal() and int(version[:9]) > CONTRACT_VERSION:
-            problem = (
-                f"contract_version {version[:9]} is newer than {CONTRACT_VERSION}, the newest that this "
-                "version reads; update pytest-planverify"
-            )
-            raise document.refusal(place.start, problem, place.path)
         contract, is_sound = read_model(document, Contract)
         if is_sound and contract.is_empty:
             problem = "the contract is empty; name functions, classes or schemas"

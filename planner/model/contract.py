@@ -12,9 +12,6 @@ def _as_source(value: Any) -> Any:
     return value if isinstance(value, str) else repr(value)
 
 
-CONTRACT_VERSION = 1
-"""Version of the contract files that this program reads and writes."""
-
 Name = Annotated[str, StringConstraints(pattern=r"^[^\W\d]\w*$", max_length=200)]
 DottedName = Annotated[str, StringConstraints(pattern=r"^[^\W\d]\w*(?:\.[^\W\d]\w*)*$", max_length=500)]
 Source = Annotated[str, StringConstraints(min_length=1, max_length=10_000)]

@@ -265,7 +265,8 @@ def _report(document: Document, detail: ErrorDetails) -> None:
     elif detail["input"] is None:
         problem = "the value is empty; write something, or remove the key"
     elif kind in ("enum", "literal_error") and shape is None:
-        words = re.findall(r"'([^']*)'", detail.get("ctx", {})["expected"])
+        expected = detail.get("ctx", {})["expected"]
+        words = re.findall(r"'([^']*)'", expected) or [expected]  # numbers have no quotes
         problem = f"{found} is not allowed here; {hint(text, words)}"
     elif kind in _EXPECTED:
         problem = f"{found} is given; write {_EXPECTED[kind]}"
