@@ -13,10 +13,8 @@ git objects as hard links where the file system supports it, other files as copi
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import stat
 import tempfile
 import time
 from contextlib import suppress
@@ -65,8 +63,6 @@ _GIT_OPTIONS = (
 )
 _EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 """Id of an empty file in git."""
-_USUAL = 0o644
-"""Permissions of every file that is neither private nor read-only."""
 _LINK = "120000"
 """Mode of a symbolic link in git."""
 _OF_A_REPOSITORY = ("HEAD", "objects", "refs")
@@ -105,7 +101,6 @@ class Snapshots:
         self._refs = f"refs/planverify/{name}"
         self._index = index
         self._last = ("", "")
-        self._modes: dict[str, int] = {}
         self.store = store or _home_store(root)
         """Git repository that stores the snapshots."""
         if not (self.store / "HEAD").exists():
@@ -158,25 +153,7 @@ class Snapshots:
         hiding = {os.path.normpath(f"{folder}/.gitignore") for folder in folders} - known
         if forced := [path for path in sorted(hiding) if (self._root / path).is_file()]:
             self._git("--literal-pathspecs", "add", "--force", "--", *forced)
-        self._modes = {path: mode for path in known if (mode := self._limited_mode(path)) is not None}
         return self._git("write-tree").strip()
-
-    def _limited_mode(self, path: str) -> int | None:
-        """Return the mode of a private or read-only file, as git only knows executable ones."""
-        with suppress(OSError):
-            mode = os.lstat(os.path.join(self._root, path)).st_mode
-            if stat.S_ISREG(mode) and mode & _USUAL != _USUAL:
-                return stat.S_IMODE(mode)
-        return None
-
-    def _restore_modes(self, snapshot: str) -> None:
-        """Restore the modes of private and read-only files of a snapshot."""
-        modes: dict[str, int] = json.loads(self._git("show", "-s", "--format=%b", snapshot).strip() or "{}")
-        for path in (each for each in modes if self._limited_mode(each) != modes[each]):
-            file = self._root / path
-            if file.is_file() and not file.is_symlink():
-                with suppress(OSError):
-                    file.chmod(modes[path])
 
     def _as_ignored_by(self, since: str, tree: str) -> str:
         """Return the tree of the current files that the ``.gitignore`` files of ``since`` do not ignore.
@@ -188,11 +165,11 @@ class Snapshots:
         rules = tuple(path for path in changes.changed if path.rpartition("/")[2] == ".gitignore")
         if not rules:
             return tree
-        self._write_files(since, FileChanges(rules, tuple(path for path in rules if path in changes.new)))
+        self.restore_files(since, FileChanges(rules, tuple(path for path in rules if path in changes.new)))
         self._git("read-tree", since)  # git keeps what is in the index, whatever the rules are
         self._add_all()
         removed = {*rules} - self.files(tree)
-        self._write_files(tree, FileChanges(rules, tuple(removed)))
+        self.restore_files(tree, FileChanges(rules, tuple(removed)))
         return self._git("write-tree").strip()
 
     def _enter_nested_repositories(self) -> None:
@@ -288,7 +265,6 @@ class Snapshots:
         The tree must equal the latest snapshot, or be empty: git only removes files that are in its index.
         """
         self._git("read-tree", "--reset", "-u", snapshot)
-        self._restore_modes(snapshot)
 
     def merge(self, before: str, ours: str, theirs: str) -> tuple[str, tuple[str, ...]]:
         """Merge two snapshots that started from ``before``; return the result and the conflicting files.
@@ -327,23 +303,17 @@ class Snapshots:
     def _commit(self, tree: str, label: str, *parents: str) -> str:
         """Commit a tree of git without touching the work tree; return the id."""
         named = [word for parent in parents for word in ("-p", parent)]
-        message = f"{label}\n\n{json.dumps(self._modes)}"
-        return self._git("commit-tree", tree, *named, stdin=message.encode()).strip()
+        return self._git("commit-tree", tree, *named, stdin=label.encode()).strip()
 
     def restore_files(self, snapshot: str, changes: FileChanges) -> None:
         """Restore the files of ``changes`` to their state in a snapshot; all others stay as they are.
 
         The tree must equal the latest snapshot: git only removes files that are in its index.
         """
-        self._write_files(snapshot, changes)
-        self._restore_modes(snapshot)
-
-    def _write_files(self, tree: str, changes: FileChanges) -> None:
-        """Write or remove the files of ``changes`` as in a snapshot or a tree of git."""
         # By git, as there may be a folder now in place of a new file, or a file in place of its folder.
         remove = ("rm", "-r", "--force", "--quiet", "--ignore-unmatch")
         existing = [path for path in changes.changed if path not in changes.new]
-        for words, paths in ((remove, changes.new), (("checkout", "--quiet", tree), existing)):
+        for words, paths in ((remove, changes.new), (("checkout", "--quiet", snapshot), existing)):
             for start in range(0, len(paths), _MOST_ARGUMENTS):
                 batch = paths[start : start + _MOST_ARGUMENTS]
                 self._git("--literal-pathspecs", *words, "--", *batch)

@@ -336,28 +336,6 @@ def test_snapshots_keep_every_byte_whatever_the_attributes_of_the_project_say(
     assert (tmp_path / "a.txt").read_bytes() == content
 
 
-@pytest.mark.parametrize("wholly", [True, False])
-def test_private_and_read_only_files_are_restored_as_such(tmp_path: Path, wholly: bool) -> None:
-    modes = {"private.txt": 0o600, "read_only.txt": 0o444, "folder/script.sh": 0o500, "usual.txt": 0o644}
-    (tmp_path / "folder").mkdir()
-    for name, mode in modes.items():
-        (tmp_path / name).write_text("1")
-        (tmp_path / name).chmod(mode)
-    snapshots = Snapshots(tmp_path, "shop")
-    before = snapshots.take("before")
-    for name in modes:
-        (tmp_path / name).unlink()
-        (tmp_path / name).write_text("2")
-    changes = snapshots.compare(before, snapshots.take("after"))
-
-    if wholly:
-        snapshots.restore(before)
-    else:
-        snapshots.restore_files(before, changes)
-
-    assert {name: (tmp_path / name).stat().st_mode & 0o777 for name in modes} == modes
-
-
 def test_links_out_of_the_root_in_place_of_files_and_folders_are_listed(tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "folder").mkdir(parents=True)
