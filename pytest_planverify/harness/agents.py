@@ -39,7 +39,7 @@ from planner.planfile.discovery import planverify_settings
 from planner.planfile.file_writer import write_file
 from planner.planfile.project_files import open_regular
 from planner.store.run_log import RunLog
-from planner.text.display import did_you_mean, listed
+from planner.text.display import listed
 from planner.text.redaction import redact, redact_and_clip
 from planner.text.sanitizing import clean, one_line
 from pytest_planverify.checks.processes import run_process
@@ -300,10 +300,6 @@ def _vector(command: str | list[str], source: str, root: Path) -> tuple[str, ...
         raise PlannerError(
             f"{source}: the program '{words[0]}' was not found; install it, or name its path"
         )
-    for name in (word[1:-1] for word in words if word[:1] == "{" and word[-1:] == "}"):
-        # Other braces may belong to the agent: only a misspelt name would be passed on by mistake.
-        if name not in PLACEHOLDERS and (near := did_you_mean(name, PLACEHOLDERS, "")):
-            raise PlannerError(f"{source}: there is no placeholder '{name}'; {near}")
     if not any(f"{{{name}}}" in word for word in words for name in ("brief", "prompt", "json")):
         words = [*words, "{brief}"]
     # Turns may run in other trees, so that files outside of the root need absolute paths.
