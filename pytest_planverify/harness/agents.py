@@ -25,9 +25,6 @@ from pydantic import (
     Field,
     TypeAdapter,
     ValidationError,
-    ValidationInfo,
-    ValidatorFunctionWrapHandler,
-    field_validator,
 )
 
 from planner.brief.page import CHARACTERS_PER_TOKEN
@@ -98,17 +95,6 @@ class AgentResult(BaseModel):
     notes: str | None = None
     repaired: bool = False
     """Whether the built-in debugger has repaired the failure."""
-
-    @field_validator("*", mode="wrap")
-    @classmethod
-    def _ignore_invalid(
-        cls, value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
-    ) -> Any:
-        # Alone: a mistake in the notes must not hide the tokens, which count against the budget.
-        try:
-            return handler(value)
-        except ValidationError:
-            return cls.model_fields[info.field_name or ""].default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -441,12 +441,12 @@ def test_pipe_in_place_of_an_agent_report_is_no_report(tmp_path: Path) -> None:
     assert (report.ended_well, report.tokens) == (True, None)
 
 
-def test_invalid_field_of_an_agent_report_hides_no_other(tmp_path: Path) -> None:
+def test_an_invalid_report_of_an_agent_counts_as_none(tmp_path: Path) -> None:
     write = """import sys; open(sys.argv[1], "w").write('{"tokens": 900, "notes": ["a"]}')"""
 
     report = reported_by(tmp_path, write, "{result}")
 
-    assert (report.tokens, report.message) == (900, None)
+    assert (report.ended_well, report.tokens, report.message) == (True, None, None)
 
 
 def test_turn_in_a_linked_work_tree_or_submodule_carries_no_link_to_its_repository(tmp_path: Path) -> None:
