@@ -82,8 +82,6 @@ _DEFAULT = "default"
 """Name, in the table of ``pyproject.toml``, of the agent for all roles without their own."""
 _TABLE: TypeAdapter[dict[str, str | list[str]]] = TypeAdapter(dict[str, str | list[str]])
 _MOST_LAST_LINE = 200
-_MOST_PROMPT = 100_000
-"""Limit of a prompt in bytes; Linux refuses an argument of 128 KiB."""
 
 
 class AgentResult(BaseModel):
@@ -234,7 +232,7 @@ def _run_agent(
     values = {
         "brief": str(turn.brief),
         "json": str(turn.folder / "brief.json"),
-        "prompt": prompt.encode("utf-8", "replace")[:_MOST_PROMPT].decode("utf-8", "ignore"),
+        "prompt": prompt,
         "result": str(turn.result),
         "role": turn.role.value,
         "root": str(turn.root),
