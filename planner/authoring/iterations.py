@@ -99,11 +99,6 @@ class Gap(Value):
     commands: Texts = ()
     """Commands that fail as long as the gap exists."""
 
-    @property
-    def place(self) -> str:
-        """The file that lists the gap; empty for failures."""
-        return self.evidence[0].partition(":")[0] if self.evidence and self.category != "quality" else ""
-
 
 class GapReport(Value):
     """The gaps of a project, the most critical first unless ``most_critical`` names another."""
@@ -127,8 +122,6 @@ class IterationRecord(Value):
     iteration_id: str
     gap_category: str
     gap_description: str
-    gap_place: str = ""
-    """The file that listed the gap; empty for failures."""
     outcome: IterationOutcome | None = None
     """``None`` as long as the iteration is open."""
     note: str = ""
@@ -290,12 +283,9 @@ class Planner:
 
 
 def is_closed(gap: Gap, records: Sequence[IterationRecord]) -> bool:
-    """Return whether the last iteration for the gap that has ended was a success.
-
-    A request of the same title in another file is another gap.
-    """
-    about = (each for each in reversed(records) if each.is_about(gap) and each.gap_place == gap.place)
-    return next((each.outcome for each in about if each.outcome), None) is IterationOutcome.SUCCESS
+    """Return whether the last iteration for the gap that has ended was a success."""
+    outcomes = (each.outcome for each in reversed(records) if each.is_about(gap))
+    return next(filter(None, outcomes), None) is IterationOutcome.SUCCESS
 
 
 def exhaustion(gap: Gap, records: Sequence[IterationRecord]) -> str:

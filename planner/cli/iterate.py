@@ -157,7 +157,6 @@ def iterate(
         iteration_id=found.iteration_id,
         gap_category=found.gap.category,
         gap_description=found.gap.description,
-        gap_place=found.gap.place,
         file=str(path),
     )
     write_log(root, [*log, record])
