@@ -18,9 +18,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from fnmatch import filter as matching
 from itertools import takewhile
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from planner.authoring.first_plan import fresh_id, make_plan, short_title
 from planner.authoring.outline import read_bounded, read_page
@@ -81,10 +81,6 @@ _DOCUMENTS = ("CONTRACT.md", "SPEC.md")
 _Parsed = TypeVar("_Parsed", bound=Value)
 Risk = Literal["low", "medium", "high"]
 ActionType = Literal["create", "modify"]
-Texts = Annotated[
-    tuple[str, ...], BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)
-]
-"""A list of texts; a single text is accepted as a list of one."""
 
 
 class Gap(Value):
@@ -92,11 +88,11 @@ class Gap(Value):
 
     category: Literal["quality", "inbox", "roadmap"]
     description: str = Field(min_length=1, max_length=2_000)
-    evidence: Texts = ()
+    evidence: tuple[str, ...] = ()
     """Output of a tool, the path of an inbox item, the line of a roadmap."""
-    constraints: Texts = ()
+    constraints: tuple[str, ...] = ()
     """Conditions that an inbox item sets for the change."""
-    commands: Texts = ()
+    commands: tuple[str, ...] = ()
     """Commands that fail as long as the gap exists."""
 
 

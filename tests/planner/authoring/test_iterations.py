@@ -88,9 +88,9 @@ def test_paths_are_found_in_hostile_evidence_in_linear_time() -> None:
 
 
 def test_a_quality_gap_targets_the_files_of_its_evidence() -> None:
-    evidence = "/home/me/shop/shop/cart.py:12:5: F401 unused import\nshop/prices.py:1:1: E501"
+    evidence = ("/home/me/shop/shop/cart.py:12:5: F401 unused import\nshop/prices.py:1:1: E501",)
     plan = planned(
-        Gap(category="quality", description="ruff is red", evidence=evidence),  # pyright: ignore[reportArgumentType]
+        Gap(category="quality", description="ruff is red", evidence=evidence),
         files=("shop/cart.py", "shop/prices.py", "cart.py"),
     )
     assert targets(plan) == [("modify", ("shop/cart.py", "shop/prices.py"))]
