@@ -45,7 +45,7 @@ def plan_of_repository(repository: RepositoryFacts, *, root: str = ".") -> Plan:
         is_file = group.place.endswith(".py")
         title = f"{group.place} passes" if is_file else f"The tests in {group.place} pass"
         if group.place in (".", "tests", "test"):
-            title = "The tests and doctests pass" if group.name == "doctests" else "The tests pass"
+            title = "The tests pass"
         todos.append(_todo(fresh_id(group.name, taken), title, [group.cmd]))
     by_purpose: defaultdict[Purpose, list[str]] = defaultdict(list)
     for check in repository.checks:

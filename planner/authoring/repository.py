@@ -113,13 +113,9 @@ def read_repository(folder: Path) -> RepositoryFacts:
     languages = (name for name, each in LANGUAGES.items() if each["manifest"] in every)
     is_python = bool(files) or any(each.endswith(".py") for each in every)
     packages = (f"{each}/**" for each in _packages(folder))
-    tests = [*_group_tests(files, runner)]
-    # Doctests may be in any file.
-    if any(each.startswith("--doctest-") for each in project_root(folder).words("addopts")):
-        tests.append(TestGroup("doctests", ".", runner))
     return RepositoryFacts(
         name=str(_get(pyproject, "project", "name") or folder.name or "project"),
-        tests=tuple(tests),
+        tests=tuple(_group_tests(files, runner)),
         checks=tuple(_checks(folder, pyproject, with_tests=not files)),
         sources=("src/**",) if (folder / "src").is_dir() else (*packages, *_modules(folder)),
         runner=runner,

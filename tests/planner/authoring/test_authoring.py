@@ -107,15 +107,6 @@ def test_pytest_is_run_as_a_module_if_the_product_is_otherwise_not_importable(tm
     assert commands(plan_of(tmp_path)) == {"shop": ["pytest tests/test_shop.py"]}
 
 
-@pytest.mark.parametrize("option", ["--doctest-modules", "--doctest-glob='*.rst'"])
-def test_all_tests_are_a_todo_if_doctests_are_among_them(tmp_path: Path, option: str) -> None:
-    written(tmp_path, {"tests/test_it.py": TEST, "pytest.ini": f"[pytest]\naddopts = -q {option}\n"})
-
-    plan = plan_of(tmp_path)
-    assert commands(plan) == {"it": ["pytest tests/test_it.py"], "doctests": ["pytest"]}
-    assert [todo.title for todo in plan.items] == ["tests/test_it.py passes", "The tests and doctests pass"]
-
-
 @pytest.mark.parametrize(
     ("title", "todo_id"), [("Größe – prüfen", "grosse-prufen"), ("Café №2", "cafe-no2"), ("日本", "todo")]
 )
