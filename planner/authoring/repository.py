@@ -171,23 +171,19 @@ def _group_tests(files: list[str], runner: str) -> Iterator[TestGroup]:
         groups = {}
         for path in files:
             groups.setdefault("/".join(path.split("/")[:-1][:depth]) or ".", list[str]()).append(path)
-    # The distinctive parts: ``api`` and ``cart`` of tests/api/test_cart.py.
-    words: dict[str, list[str]] = {}
-    for place in groups:
-        parts = (
-            re.sub(r"^test_|_test$|^tests?$", "", each) for each in place.removesuffix(".py").split("/")
-        )
-        words[place] = [part for part in parts if part not in ("", ".")] or ["tests"]
-    # A name that several groups would have gets the folders before it: api-cart and cart.
-    last = [each[-1] for each in words.values()]
     for place, members in groups.items():
+        # The distinctive parts: ``api`` and ``cart`` of tests/api/test_cart.py.
+        parts = (
+            re.sub(r"^test_|_test$|^tests?$|^\.$", "", each)
+            for each in place.removesuffix(".py").split("/")
+        )
         # A folder is named instead of its files, so that tests written later are included. Folders inside
         # of it that are groups of their own are ignored.
         others = [f"--ignore={each}" for each in groups if each.startswith(f"{place}/")]
         # The files themselves where they are in the top folder, as `.` would run all other groups, too.
         selection = members if place == "." and len(groups) > 1 else [place, *others]
         yield TestGroup(
-            "-".join(words[place][-1:] if last.count(words[place][-1]) == 1 else words[place]),
+            "-".join(filter(None, parts)) or "tests",
             place,
             " ".join([runner, *map(shlex.quote, selection)]),
         )

@@ -96,7 +96,7 @@ def test_pytest_settings_decide_which_test_files_are_found(tmp_path: Path, testp
         },
     )
 
-    assert commands(plan_of(tmp_path)) == {"check_it": ["pytest checks/check_it.py"]}
+    assert commands(plan_of(tmp_path)) == {"checks-check_it": ["pytest checks/check_it.py"]}
 
 
 def test_pytest_is_run_as_a_module_if_the_product_is_otherwise_not_importable(tmp_path: Path) -> None:
