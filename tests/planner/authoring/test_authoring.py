@@ -243,12 +243,6 @@ def test_any_task_list_gives_a_plan_that_loads(found: list[str]) -> None:
     assert len(plan.items) == sum(each.is_checked is not None for each in page.walk())
 
 
-def test_a_deeply_nested_task_list_is_read_whole() -> None:
-    page = read_outline("\n".join(f"{' ' * depth}- [ ] item {depth}" for depth in range(900)))
-
-    assert len(loaded(plan_of_list(page, "x")).items) == 900
-
-
 def test_a_page_with_too_many_items_is_refused() -> None:
     with pytest.raises(PlannerError, match="split the page"):
         read_outline("- x\n" * (MAX_PIECES + 1))

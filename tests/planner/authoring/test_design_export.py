@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -12,7 +11,6 @@ from design_samples import PLANNING, begin_complete, begin_frozen, change, pass_
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from planner_command import Command, done, failed, pending, undecided
-from real_planner import planner as real_planner
 
 from planner.authoring.design.export import EXTENSION, plan_of_design
 from planner.authoring.design.parts import add_part, change_part
@@ -126,28 +124,6 @@ def test_overlong_diffs_are_replaced_by_references(folder: StateFolder) -> None:
 
     assert intent.endswith("see planner design show CC-001")
     assert len(intent) < 1000
-
-
-def test_an_existing_file_is_replaced_only_with_force(planner: Command) -> None:
-    begin_frozen(planner.folder / "state")
-    (planner.folder / "plans").mkdir()
-    plan = planner.folder / "plans/plan.yaml"
-    plan.write_text("mine")
-
-    assert planner("design", "export", "-o", "plans/plan.yaml").status == 2
-    assert plan.read_text() == "mine"
-    assert planner("design", "export", "-o", "plans/plan.yaml", "--force").status == 0
-    assert load_plan(plan).root == planner.folder
-
-
-def test_standard_output_gets_the_plan_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begin_frozen(tmp_path / "state")
-    monkeypatch.setenv("PLANNER_STATE_DIR", "state")
-
-    shown = real_planner("design", "export", "-o", "-", cwd=tmp_path)
-
-    assert load_plan_text(shown.out, tmp_path / "plan.yaml").plan.items
-    assert not (tmp_path / "-").exists()
 
 
 ODD = st.text(max_size=20) | st.sampled_from(

@@ -23,13 +23,11 @@ from hypothesis import strategies as st
 from planner_command import Command
 from pydantic import ValidationError
 
-from planner.authoring.design import state_folder
 from planner.authoring.design.parts import add_part, remove_part
 from planner.authoring.design.plan import Gate, LoopState, ReviewFile, ReviewItem, ReviewPhase, find_gaps
 from planner.authoring.design.state_folder import StateFolder
 from planner.cli.design import STEPS, WorkflowStep, render_step, step_after_gate
 from planner.errors import DesignError
-from planner.planfile.project_files import read_regular
 
 DESIGN, CODE, DOCS = PLANNING
 
@@ -69,7 +67,6 @@ def test_qr_phase_json_has_the_fields_of_the_schema(folder: StateFolder) -> None
         ("qa-001 status=FAIL", "qa-001: a FAIL needs a finding"),
         ("qa-001 status=MAYBE", "Input should be 'TODO', 'PASS' or 'FAIL'"),
         ("qa-001 severity=COULD", "severity cannot be changed; set status and finding"),
-        ("qa-001 id=qa-002", "this assigns to no field"),
         ("qa-009 status=PASS", "unknown part; the parts are: qa-001"),
     ],
 )
@@ -99,9 +96,7 @@ def test_duplicate_item_ids_are_refused() -> None:
     ("message", "phase", "part", "words"),
     [
         ("overview.problem is empty", DESIGN, "overview", "problem="),
-        ("overview.approach is empty", DESIGN, "overview", "approach="),
         ("M-001 has no requirement", DESIGN, "M-001", "requirements="),
-        ("M-001 has no acceptance criterion", DESIGN, "M-001", "acceptance_criteria="),
         ("M-001 has no test file", DESIGN, "M-001", "tests.files="),
         ("M-001 is documentation only but has", DESIGN, "M-001", "is_documentation_only=true"),
         ("M-001 is in no wave", DESIGN, "W-1", "milestones="),
@@ -170,7 +165,6 @@ def test_milestones_of_one_wave_may_not_change_the_same_file(folder: StateFolder
     [
         (2, "MUST SHOULD COULD"),
         (3, "MUST SHOULD"),
-        (4, "MUST SHOULD"),
         (5, "MUST"),
     ],
 )
@@ -230,25 +224,6 @@ def test_an_interrupted_freeze_is_completed_by_deciding_again(folder: StateFolde
         change(folder, "M-001", "name=b")
     assert folder.decide_gate(DOCS, passed=True).is_complete
     assert folder.plan() == first
-
-
-def test_a_reader_that_meets_the_freeze_is_not_told_of_a_change(
-    folder: StateFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Readers take no lock: between two files that one reads, another process may freeze the plan."""
-    pass_gates(folder, DESIGN, CODE)
-    review(folder, DOCS, "status=PASS")
-    reader = StateFolder(folder.path)
-
-    def read_and_freeze(path: Path, most: int) -> bytes:
-        data = read_regular(path, most)
-        monkeypatch.undo()
-        folder.decide_gate(DOCS, passed=True)
-        return data
-
-    monkeypatch.setattr(state_folder, "read_regular", read_and_freeze)
-
-    assert reader.plan().frozen_at is not None
 
 
 def test_qr_phase_json_is_ephemeral(folder: StateFolder) -> None:
@@ -417,11 +392,8 @@ def test_milestones_are_listed_by_wave_for_implementation(frozen: StateFolder) -
     ("words", "status", "message"),
     [
         ("plan --step 9", 4, "the gate plan-design must pass first"),
-        ("execute --step 2", 4, "the gate plan-design must pass first"),
         ("plan --step 2 --state-dir none", 4, "it cannot be read (No such file or directory)"),
-        ("plna", 2, "'plna' is not one of 'plan', 'execute'"),
         ("plan --step 12", 2, "the steps are 1 to 11 of plan, 1 to 9 of execute"),
-        ("execute --step 0", 2, "the steps are 1 to 11 of plan, 1 to 9 of execute"),
     ],
 )
 def test_a_step_that_is_unknown_or_out_of_turn_is_refused(

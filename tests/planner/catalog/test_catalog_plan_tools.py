@@ -35,17 +35,13 @@ OWN_TOOLS = (SORTED, GREP, SEQ, DOCS, CARGO_RUN)
     [
         ("sorted a.txt", "sort --check a.txt", "sorted", Purpose.LINT),
         ("sort --check a.txt", "sort --check a.txt", "sorted", Purpose.LINT),
-        ("A=1 sorted", "sort --check", "sorted", Purpose.LINT),
         ("grep", "grep -q", "grep", Purpose.VALIDATE),
         ("grep -q x y", "grep -q x y", "grep", Purpose.VALIDATE),
         ("bin/grep -q x y", "bin/grep -q x y", "grep", Purpose.VALIDATE),
         ("seq 3", "seq 3", "seq", Purpose.VALIDATE),
-        ("uv run seq 3", "uv run seq 3", "seq", Purpose.VALIDATE),
         ("uvx --from x sorted a", "uvx --from x sort --check a", "sorted", Purpose.LINT),
         ("cargo run --bin x", "cargo run --bin x", "cargo-run", Purpose.TEST),
-        ("cargo test", "cargo test", "cargo", Purpose.TEST),
         ("docs", "mkdocs build --strict", "mkdocs", Purpose.BUILD),
-        ("docs -q", "mkdocs build --strict -q", "mkdocs", Purpose.BUILD),
         ("mkdocs build", "mkdocs build", "mkdocs", Purpose.BUILD),
     ],
 )
@@ -63,7 +59,6 @@ def test_the_name_of_a_plan_tool_is_replaced_by_its_arguments(
         ("sort a.txt", "allows sort only as 'sort --check'"),
         ("cargo install x", "cargo install is not allowed"),
         ("seq --version", "only prints information on seq"),
-        ("mkdocs serve", "mkdocs serve is not allowed"),
     ],
 )
 def test_other_uses_of_the_program_of_a_plan_tool_are_refused(cmd: str, said: str) -> None:
@@ -118,17 +113,13 @@ def write(path: Path, *cmds: str, tools: list[dict[str, Any]] | None = None, **k
     [
         ({"name": "sh"}, "sh starts a shell"),
         ({"name": "x", "argv": ["bash", "-c", "true"]}, "bash starts a shell"),
-        ({"name": "x", "argv": ["/bin/zsh"]}, "outside"),
         ({"name": "x", "argv": ["uv", "run", "sh"]}, "sh starts a shell"),
-        ({"name": "x", "argv": ["xargs", "sh"]}, "starts another command"),
         ({"name": "x", "argv": ["python", "-c", "1"]}, "python -c contains code"),
         ({"name": "x", "argv": ["../x"]}, "outside"),
         ({"name": "x", "argv": ["ruff", "check", "--exit-zero"]}, "remove --exit-zero"),
-        ({"name": "x", "argv": ["npm", "exec", "-c", "rm x"]}, "script of the command line"),
         ({"name": "pytest", "argv": ["tree"]}, "a program of the catalog"),
         ({"name": "a b"}, "a b"),
         ({"name": "x", "kind": "lnit"}, "did you mean 'lint'?"),
-        ({"name": "x", "kin": "lint"}, "did you mean 'kind'?"),
     ],
     ids=str,
 )

@@ -127,11 +127,9 @@ def test_definitions_known_only_at_run_time_are_inconclusive(project: Project) -
     [
         (None, "missing_module", "there is no module m below the root"),
         ("def (", "unreadable", "m.py:1: SyntaxError: "),
-        ("def f():\nreturn", "unreadable", "m.py:2: IndentationError: "),
         ("a\0b", "unreadable", "m.py: "),
         ("x = " + "(" * 300, "unreadable", "m.py:1: "),
         ("x = " + "-" * 200_000 + "1", "unresolved", "m.py is nested too deeply to be read"),
-        ("# coding: nonsense\n", "unreadable", "m.py:"),
     ],
 )
 def test_an_unreadable_module_is_reported_in_one_line(
@@ -215,14 +213,11 @@ def test_a_missing_name_is_reported_with_the_existing_ones(project: Project) -> 
     [
         "def f(): ...\ndel f",
         "for f in x: ...\ndef f(): ...",
-        "def f(): ...\nwith open(x) as f: ...",
         "def f(): ...\n(f := 1)",
-        "def f(): ...\nx = (f, g) = y",
         "def f(): ...\ndef g():\n    global f\n    f = 1",
         "try: ...\nexcept E as f: ...",
         "from x import f\ndef f(): ...",
         "match x:\n    case {'a': f, **g}: ...",
-        "match x:\n    case [*f]: ...",
         "while x:\n    def f(): ...",
         "if TYPE_CHECKING:\n    from x import f\nelse:\n    def f(): ...",
     ],
@@ -241,7 +236,6 @@ def test_a_name_bound_in_several_ways_is_inconclusive(project: Project, source: 
         "if typing.TYPE_CHECKING:\n    import x\ndef f(): ...",
         "from functools import lru_cache as memo\n@memo\ndef f(): ...",
         "from typing import overload\n@overload\ndef f(a): ...\n@overload\ndef f(a, b): ...\ndef f(): ...",
-        "def g():\n    f = 1\ndef f(): ...",
     ],
 )
 def test_an_unambiguous_name_is_compared(project: Project, source: str) -> None:
@@ -261,7 +255,6 @@ def test_an_unambiguous_name_is_compared(project: Project, source: str) -> None:
         ("a: int\n    _: KW_ONLY\n    b: int", "(a: int, *, b: int) -> None"),
         ("a: int\n    def __init__(self, z): ...", "(z)"),
         ("a: int = field()", None),
-        ("a: int = field(**options)", None),
         ("a: int = field(init=LATER)", None),
         ("if x:\n        a: int = 1", None),
     ],
@@ -305,7 +298,6 @@ def test_special_methods_of_a_dataclass_are_derived_or_inconclusive(
         ("A", "missing_function"),
         ("A(abc.ABC)", "missing_function"),
         ("A(Base)", "unresolved"),
-        ("A(Base, abc.ABC)", "unresolved"),
         ("A(metaclass=Meta)", "unresolved"),
     ],
 )

@@ -99,7 +99,6 @@ def test_a_public_certificate_is_not_redacted() -> None:
             "authorization: Basic dXNlcjpwYXNz\nHost: x",
             "authorization: Basic [redacted: authorization]\nHost: x",
         ),
-        ('{"Authorization": "token s3cr3t"}', '{"Authorization": "token [redacted: authorization]"}'),
         ("curl -H 'Authorization: abc123def' x", "curl -H 'Authorization: [redacted: authorization]' x"),
         ('h["Authorization"] = "opaque-value"', 'h["Authorization"] = "[redacted: authorization]"'),
         ("sent Bearer abcdefghijklmnop0123 to x", "sent Bearer [redacted: bearer token] to x"),
@@ -108,21 +107,12 @@ def test_a_public_certificate_is_not_redacted() -> None:
         ("postgres://me:pa55@host/db", "postgres://me:[redacted: password]@host/db"),
         ("postgres://me:p@ss@word@host:1/db", "postgres://me:[redacted: password]@host:1/db"),
         ("curl -s -u me:hunter2 https://x.org", "curl -s -u me:[redacted: password] https://x.org"),
-        ("curl -u a:b -u c:d x", "curl -u a:[redacted: password] -u c:[redacted: password] x"),
-        ("auth_token = 'abc'", "auth_token = '[redacted: access token]'"),
-        ("GITHUB_API_TOKEN: abcdefgh", "GITHUB_API_TOKEN: [redacted: access token]"),
         ("redis://:hunter2@localhost", "redis://:[redacted: password]@localhost"),
         ("https://0123456789abcdef0123456789@x.org/y", "https://[redacted: token]@x.org/y"),
         (
             "Server=x;User ID=u;Password=p@ss w;Encrypt=True",
             "Server=x;User ID=u;Password=[redacted: password];Encrypt=True",
         ),
-        (
-            "AccountName=n;AccountKey=abc123+/==;EndpointSuffix=y",
-            "AccountName=n;AccountKey=[redacted: key];EndpointSuffix=y",
-        ),
-        ("host=x password=hunter2 dbname=y", "host=x password=[redacted: password] dbname=y"),
-        ("https://x.org/?token=abcdef12&x=1", "https://x.org/?token=[redacted: token]&x=1"),
         ("https://x.org/?sv=1&sig=abc%2Fdef1", "https://x.org/?sv=1&sig=[redacted: secret]"),
         ("machine h login me password s3cr3t", "machine h login me password [redacted: password]"),
         (
@@ -130,9 +120,7 @@ def test_a_public_certificate_is_not_redacted() -> None:
             "https://hooks.slack.com/[redacted: slack webhook] said no",
         ),
         ("pwd=1", "pwd=[redacted: password]"),
-        ("PASSWORD=correcthorse", "PASSWORD=[redacted: password]"),
         ("password: correcthorse", "password: [redacted: password]"),
-        ("password = correcthorse", "password = [redacted: password]"),
         ("--token x", "--token [redacted: token]"),
         (r'password = "hun\"ter2" + x', 'password = "[redacted: password]" + x'),
         ('password = "never closed 1', 'password = "[redacted: password]'),
@@ -148,31 +136,23 @@ def test_only_the_secret_of_a_header_url_connection_string_or_assignment_is_reda
     "text",
     [
         "PASSWORD={}",
-        "export DB_PASSWORD={}",
         'DB_PASSWORD_PROD="{}"',
-        "SMTP_PASS={}",
-        "API_TOKEN={}",
         "password: {}",
         "  api_key: {}  # of the shop",
         "apiKey: '{}'",
         '"password": "{}",',
-        "{{'auth_token': '{}', 'a': 1}}",
         "password = {}",
-        "secret_key={}",
         'password = "{}"',
         'connect(password="{}", user="x")',
         'password: str = "{}"',
-        'password: str | None = "{}"',
         'os.environ["API_TOKEN"] = "{}"',
         'secret = b"{}"',
         "pwd := '{}'",
         "'password' => '{}'",
         '\\"client_secret\\": \\"{}\\"',
         "--token {}",
-        "--token={}",
         "--db-password '{}'",
         '["--api-key", "{}"]',
-        "aws_secret_access_key = {}",
         "token2={}",
     ],
 )
@@ -187,55 +167,38 @@ def test_a_literal_assigned_to_a_secret_name_is_redacted(text: str) -> None:
 
 ORDINARY = """\
 commit 4237bcea260702abcdef0123456789abcdef0123
-550e8400-e29b-41d4-a716-446655440000
 tests/test_token.py::test_token[api_key-1]
 tests/test_auth.py::TestSecret::test_password[password=]
 sha256:ab8c0cf3a583cd378037b58d2107ff20c3fd7b256fd92aecf432bd8fdb244bc2
 "sha256": "ab8c0cf3a583cd378037b58d2107ff20c3fd7b256fd92aecf432bd8fdb244bc2"
 password = None
-"token": null
 password: str
-secret: Secret
-def login(user: str, password: str) -> None:
 def login(user: str, password: str | None = None) -> None:
 token = parser.next_token()
-token: Token = lexer.next()
 token = tokens[0]
 token = "NUMBER"
-if token == "NUMBER":
 while token := next(it):
-lambda token: token.value
 expected token: NAME
-with token: 5
 api_key=os.environ["X"]
-api_key = os.getenv("API_KEY")
 secret = secrets.token_hex(16)
 self.password = password
-self._secret = given
 password=settings.password,
 login(user, password=pw)
 tokens_used: null
-max_tokens: 6000
 token_count = 5
 token: 1200
 password = getpass("Password: ")
 input("Password: ") + "abc"
 access_key: str = ""
-password = ""
 api_key: ""
 Invalid password: must contain 8 characters
 parser.add_argument("--token", help="the token")
-parser.add_argument("--token", "-t")
 usage: x [--token TOKEN]
-the --token option is
 x --token $TOKEN
-access_token = client.token()
 curl -u "$USER:$PASS" https://x.org
 docker run -u 1000:1000 x
-x --token <token>
 headers["Authorization"] = f"Bearer {token}"
 headers = {"Authorization": token}
-Authorization: required
 Authorization: "the header is 1 of 3"
 headers["Authorization"] = build_header2(token)
 a Bearer of good news
@@ -243,23 +206,17 @@ f"postgres://{user}:{password}@{host}/db"
 DATABASE_URL=postgres://${USER}:${PASSWORD}@h/db
 password=$PASSWORD
 password: ${{ secrets.X }}
-password: f"{x}"
 password = f"{prefix}-{name}"
 password: '****'
 password: "<your password>"
 password: ***
-secret=...
 PWD=/home/me/project
-key = "value"
 primary_key: id
-secret_name: shop
 api_key: 12
 password = !!
 http://localhost:8000/@scope
-http://[::1]:80/x
 assert token == 'abc123def'
 task-based-risk-management-of-things
-class SK-something
 -----BEGIN PUBLIC KEY-----
 """.splitlines()
 
