@@ -93,7 +93,7 @@ def _files_of(milestone: Milestone) -> tuple[str, ...]:
 def _instructions(milestone: Milestone, design: DesignPlan) -> str:
     """Return the todo's intent: requirements, intents, tests, criteria, invariants, constraints and diffs.
 
-    If that is longer than ``_LONGEST_INTENT``, commands that show the diffs replace them.
+    The middle of a text that is longer than ``_LONGEST_INTENT`` is cut.
     """
     decisions = {each.id: each.decision for each in design.planning_context.decision_log}
     scenarios = milestone.tests.scenarios
@@ -114,12 +114,9 @@ def _instructions(milestone: Milestone, design: DesignPlan) -> str:
         "Constraints": [each.description for each in design.planning_context.constraints],
     }
     parts = ["\n- ".join([f"{title}:", *texts]) for title, texts in listed.items() if texts]
-    changes = [(f"{each.id} for {each.intent_ref}, {each.file}:", each) for each in milestone.code_changes]
-    text = "\n".join([*parts, *(f"{title}\n{each.diff.rstrip()}" for title, each in changes)])
-    if len(text) > _LONGEST_INTENT:
-        shown = (f"{title} see planner design show {each.id}" for title, each in changes)
-        text = "\n".join([*parts, *shown])
-    return clean(text, limit=_LONGEST_INTENT)
+    for each in milestone.code_changes:
+        parts.append(f"{each.id} for {each.intent_ref}, {each.file}:\n{each.diff.rstrip()}")
+    return clean("\n".join(parts), limit=_LONGEST_INTENT)
 
 
 # -- reconciliation ------------------------------------------------------------------------------------

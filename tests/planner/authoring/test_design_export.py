@@ -117,15 +117,6 @@ def test_the_intent_of_a_todo_contains_the_design(folder: StateFolder) -> None:
         assert part in intent
 
 
-def test_overlong_diffs_are_replaced_by_references(folder: StateFolder) -> None:
-    change(folder, "CC-001", "diff=@@ \n" + "+a\n" * 40_000)
-
-    intent = exported(folder).intent or ""
-
-    assert intent.endswith("see planner design show CC-001")
-    assert len(intent) < 1000
-
-
 ODD = st.text(max_size=20) | st.sampled_from(
     [
         "\x00",
