@@ -81,10 +81,6 @@ _ENVIRONMENT = Environment(
 
 def read_values(goal: str, folder: Path) -> dict[str, Any]:
     """Return the variables of templates for a goal in the repository in ``folder``."""
-
-    def existing(paths: list[str]) -> list[str]:
-        return [each for each in paths if (folder / each).is_file()]
-
     repository = read_repository(folder)
     places = [each.rstrip("/") for each in project_root(folder).words("testpaths")]
     tops = sorted({each.place.partition("/")[0] for each in repository.tests})
@@ -93,7 +89,6 @@ def read_values(goal: str, folder: Path) -> dict[str, Any]:
     values: dict[str, Any] = {
         "repository": repository.name,
         "language": repository.language,
-        "existing": existing,
         "checks": [each.cmd for each in checks],
         "tests": next((each for each in places if (folder / each).is_dir()), "tests"),
         "pytest": repository.runner,
