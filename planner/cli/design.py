@@ -345,6 +345,10 @@ def render_step(step: WorkflowStep, state_dir: Path | None) -> str:
         count=sum(each.workflow == step.workflow for each in steps),
         role=_GUIDANCE["roles"][step.agent],
         guidance=_GUIDANCE["patterns"].get(step.pattern),
+        commands=[
+            each.replace("{phase}", str(step.phase))
+            for each in (*step.commands, *_GUIDANCE["commands"].get(step.pattern, ()))
+        ],
         after=after,
         where="" if state_dir is None else f" --state-dir {shlex.quote(str(state_dir))}",
         **shown,
