@@ -49,7 +49,6 @@ COMMANDS: dict[str, Entry] = {
     ),
     "qualify": Entry("", "Check whether the checks fail before the work."),
     "report": Entry("", "Write reports of the last outcomes: junit, sarif, markdown, …"),
-    "recover": Entry("", "Write the outcomes of a killed run."),
     "undo": Entry("", "Undo the last run, or the last edit of the plan."),
     "hook": Entry("", "Stop hook: let a coding agent stop only when all is done."),
     "mcp": Entry("", "Run an MCP server for coding agents."),
@@ -60,7 +59,7 @@ GROUPS = {
     "Every day": ("init", "new", "decompose", "verify", "run", "next", "status", "answer"),
     "Decide": ("approve", "reject", "modify", "undo", "gaps", "iterate", "design", "workflow"),
     "Look closer": ("explain", "validate", "history", "report", "serve"),
-    "Prove the checks": ("baseline", "qualify", "recover"),
+    "Prove the checks": ("baseline", "qualify"),
     "Coding agents": ("hook", "mcp"),
 }
 """Command groups in display order. Ungrouped commands, mostly for programs, are listed last on one line."""
@@ -384,14 +383,6 @@ def report(
     if not problems and report.path != STANDARD_OUTPUT:
         say(f"wrote {shown_path(path_of(report, flat.loaded.root))}")
     return Status.UNREADABLE if problems else Status.OK
-
-
-@app.command(epilog="Exit status: that of the run, 2 wrong usage, 4 nothing to recover.")
-def recover(plan: PlanArgument = None) -> int:
-    """Render the outcomes of a run that was killed, from the journal that it left behind."""
-    from pytest_planverify.session.recovery import recover_command
-
-    return recover_command(plan_or_usual(plan))
 
 
 AGENT_SECONDS = 540.0

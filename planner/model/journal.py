@@ -4,7 +4,7 @@ The journal has one JSON object per line; other processes write further records 
 and keys are ignored; the journal of a killed run may end with an incomplete line.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -26,16 +26,10 @@ class JournalRunStarted(JournalRecord):
 
     version: int
     run_id: str
-    python: str | None = None
-    pytest: str | None = None
     pid: int | None = None
     reference: PlanRef | None = None
-    todos: tuple[str, ...] = ()
-    scope: Literal["claimed", "ready", "all"] = "all"
-    keep_going: bool = False
     verifies: bool = True
     """``False`` if tests are only collected, or a baseline is recorded."""
-    boundary: str | None = None
     conditions: dict[str, str] = Field(default_factory=dict[str, str])
     """The conditions of the verdicts besides plan and tree: interpreter, packages, options."""
 

@@ -98,8 +98,8 @@ class Assembler:
 
     result: PlanResult
     shown_path: str
-    changes: Mapping[Path, Changes] | None
-    """Changes by root of plan and sub-plans; ``None`` if unknown."""
+    changes: Mapping[Path, Changes]
+    """Changes by root of plan and sub-plans."""
     diagnose: Callable[[Evidence], Diagnosis]
     recording: bool = False
     baseline: KeptBaseline | None = None
@@ -147,8 +147,8 @@ class Assembler:
                 if run.check.counts_as.is_red or (run.evidence and not run.check.quarantined)
             ]
         diagnosed = tuple((piece, self.diagnose(piece)) for run in counted for piece in run.evidence)
-        changes = None if self.changes is None else self.changes[root]
-        touched, digest = ((), None) if changes is None else changes.of(todo.allowed_files)
+        changes = self.changes[root]
+        touched, digest = changes.of(todo.allowed_files)
         outcome = Outcome(
             todo_id=todo.id,
             plan=self.result.plan.plan.todo_list_id,
@@ -165,7 +165,7 @@ class Assembler:
                 for run in ordered
             ),
             # An edit of the plan is no work on a todo.
-            touched_files=tuple(each for each in touched if changes and each not in changes.apart),
+            touched_files=tuple(each for each in touched if each not in changes.apart),
             diff_hash=digest,
             metrics=OutcomeMetrics(duration_ms=sum(run.check.duration_ms for run in ordered)),
             recorded=self._recorded(todo, ordered),
@@ -201,8 +201,6 @@ class Assembler:
 
     def _changes_as_evidence(self, root: Path, todo: Todo) -> dict[str, Any]:
         """Return the members of evidence on what the work changed; empty if the changes are unknown."""
-        if self.changes is None:
-            return {}
         changes = self.changes[root]
         # A todo that passed before has been broken since then, not since the run's baseline.
         if self.green is not None:

@@ -4,7 +4,7 @@
 pool of threads and all others in the main thread, and turns each worker's record into a verdict
 (:mod:`.judge`, :mod:`.confirm`). When the commands of a todo have ended, its other criteria are evaluated
 (:mod:`.check_runs`). Every verdict is appended to the run's journal as soon as it is known, so that a run
-that was killed can be recovered or resumed. Only the main thread judges final verdicts and changes the
+that was killed can be resumed. Only the main thread judges final verdicts and changes the
 result; the threads of the pool run and watch workers.
 """
 
@@ -134,14 +134,7 @@ class SessionRun:
                 self._last_verdicts = verdicts_to_keep(now, [todo.id for todo in asked])
         self.journal = RunJournal(folder.journal, self.id, reading)
         try:
-            self.journal.open(
-                facts.run_id,
-                self.reference,
-                settings,
-                self.todos,
-                boundary=chosen.boundary,
-                baseline=self.baseline,
-            )
+            self.journal.open(facts.run_id, self.reference, settings, self.baseline)
         except OSError as error:
             raise _unwritable(folder, error) from None
         self.budget = _budget(facts, flat)

@@ -25,14 +25,13 @@ from planner.planfile.record_files import outcomes_text
 from pytest_planverify.journal import JournalWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from concurrent.futures import Future
     from pathlib import Path
 
     from planner.model.base import ReadValue
     from planner.model.journal import CheckRun
     from planner.model.outcome import OutcomeDocument, PlanRef, RunInfo
-    from planner.model.plan import Todo
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.options import Settings
 
@@ -135,14 +134,7 @@ class RunJournal:
         self._tree = tree
 
     def open(
-        self,
-        run_id: str,
-        reference: PlanRef,
-        settings: Settings,
-        todos: Iterable[Todo],
-        *,
-        boundary: Path | None = None,
-        baseline: KeptBaseline | None = None,
+        self, run_id: str, reference: PlanRef, settings: Settings, baseline: KeptBaseline | None = None
     ) -> None:
         """Write the first record, which identifies run and plan. Raises ``OSError``."""
         self._write(
@@ -156,11 +148,7 @@ class RunJournal:
             argv=sys.argv[1:],
             pid=os.getpid(),
             reference=reference.model_dump(mode="json"),
-            todos=[todo.id for todo in todos],
-            scope=settings.scope,
-            keep_going=settings.keep_going,
             verifies=not settings.collect_only and not settings.recording,
-            boundary=None if boundary is None else str(boundary),
             conditions=dict(conditions(settings, baseline)),
         )
 

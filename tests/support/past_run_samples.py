@@ -78,15 +78,7 @@ class Killed:
         self.folder.create()
         self.own = (self.chosen.plan.path,)
         self.journal = RunJournal(self.folder.journal, PLAN, start_reading([root], self.own))
-        self.todos = list(self.chosen.plan.plan.items)
-        self.journal.open(
-            run_id,
-            reference_of(self.chosen.flat, "plan.yaml"),
-            settings(**given),
-            self.todos,
-            boundary=root,
-            baseline=baseline,
-        )
+        self.journal.open(run_id, reference_of(self.chosen.flat, "plan.yaml"), settings(**given), baseline)
 
     def judged(
         self,
@@ -108,10 +100,4 @@ class Killed:
         )
         run = CheckRun(check=check, evidence=evidence, properties=(("rows", 3),))
         self.journal.check_judged(todo_id, run, final=final)
-        return self
-
-    def forged(self, line: str) -> Killed:
-        """Append a line that was not written by the parent."""
-        with open(self.folder.journal, "a") as file:
-            file.write(line)
         return self

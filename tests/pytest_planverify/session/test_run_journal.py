@@ -22,7 +22,7 @@ def test_journal_starts_and_ends_with_the_run(tmp_path: Path):
     path = tmp_path / "journal.jsonl"
     reference = PlanRef(todo_list_id=samples.PLAN, path="plan.yaml", digest="sha256:0")
     journal = RunJournal(path, samples.PLAN)
-    journal.open("r1", reference, settings(), [])
+    journal.open("r1", reference, settings())
     journal.close(samples.document(exit_status=1).run)
 
     first, last = read_journal(path)
