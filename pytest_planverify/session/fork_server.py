@@ -148,23 +148,19 @@ class Server:
         self._is_ready = False
         self._lock = threading.Lock()
 
-    def is_ready(self, seconds: float | None = None) -> bool:
-        """Wait until the server can fork workers, for ``seconds`` at most; ``None`` waits for a minute.
+    def wait_until_ready(self) -> None:
+        """Wait until the server can fork workers, for a minute at most.
 
-        Return ``False`` if the time has passed before. Raises :class:`CannotServe`, after which the server
-        is closed, and :class:`ForkServerDied`.
+        Raises :class:`CannotServe`, after which the server is closed, and :class:`ForkServerDied`.
         """
         with self._lock:
             if not self._is_ready:
-                if seconds is not None and not select.select([self._socket], [], [], seconds)[0]:
-                    return False
                 answer = _receive_answer(self._socket)
                 if isinstance(answer, CannotServe):
                     self.close()
                     raise answer
                 self._is_ready = True
                 self.pids.add(answer)
-        return True
 
     def fork(self, spec: WorkerSpec) -> Worker:
         """Fork a worker and return its handle. Raises :class:`ForkServerDied`."""

@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from itertools import count, pairwise
@@ -120,15 +120,11 @@ class _Knowledge(BaseModel):
 
 @dataclass(slots=True)
 class _Group:
-    """The servers for commands with an equal start."""
+    """Commands with an equal start, and the server that forks their workers, if one runs."""
 
     start: Start
     learned: _Learned
     server: Server | None = None
-    """The server in use; the newest one that is ready."""
-    next_server: Server | None = None
-    """Its replacement, which still prepares itself and preloads ``next_modules``."""
-    next_modules: list[str] = field(default_factory=list[str])
 
 
 class WarmPool:
@@ -159,19 +155,20 @@ class WarmPool:
             group = self._groups.pop(start.key, None) or self._new_group(start, level)
             self._groups[start.key] = group  # last, as the most recently used one
             for idle in list(self._groups.values())[:-MOST_SERVERS]:
-                idle.server = idle.next_server = None
-            self._use_next_server(group)
+                idle.server = None
             while True:
+                learned = group.learned
                 if group.server is None:
-                    group.server = self._start_server(group, group.learned.modules)
+                    with_modules = replace(group.start, modules=tuple(learned.modules))
+                    group.server = self._base.server(with_modules, learned.level)
                 try:
-                    group.server.is_ready()
+                    group.server.wait_until_ready()
                 except CannotServe as failure:
                     group.server = None
-                    if failure.module is None and group.learned.level == Level.IMPORTED:
+                    if failure.module is None and learned.level == Level.IMPORTED:
                         # There is no lower level; the caller will start the worker cold in the end.
                         raise ForkServerDied(str(failure)) from failure
-                    self._note_failure(group, failure)
+                    self._note_failure(learned, failure)
                 else:
                     return group.server
 
@@ -181,7 +178,7 @@ class WarmPool:
             self._groups[start.key].server = None
 
     def replace(self, start: Start, level: int | None) -> None:
-        """Discard the group's servers; those that follow prepare pytest up to ``level`` at most.
+        """Discard the group's server; those that follow prepare pytest up to ``level`` at most.
 
         With ``None`` the level stays, and the group preloads no modules any more.
         """
@@ -191,24 +188,22 @@ class WarmPool:
                 group.learned.modules, group.learned.learns = [], False
             else:
                 group.learned.level = min(group.learned.level, Level(level))
-            group.server, group.next_server = None, None
+            group.server = None
 
     def learn(self, start: Start, modules: Iterable[str]) -> None:
-        """Start a replacement server that also preloads ``modules``, which a worker had to import itself.
+        """Let the next servers preload ``modules``, which a worker had to import itself.
 
-        Do nothing if there are no new ones, if a replacement is being prepared already, or if the group has
-        stopped learning. The replacement serves once it is ready; until then the old server stays in use.
+        A package of which no module was preloaded makes the next worker wait for a new server. Further
+        modules of the same packages do not, as workers may import some other one each.
         """
         with self._lock:
             group = self._groups[start.key]
-            known = set(group.learned.modules)
-            new_modules = [name for name in modules if name not in known and not self._is_refused(name)]
-            if not new_modules or group.next_server is not None or not group.learned.learns:
-                return
-            group.next_modules = [*group.learned.modules, *new_modules]
-            # Only a saving is lost: what killed the base will fail the next request for a worker.
-            with suppress(ForkServerDied):
-                group.next_server = self._start_server(group, group.next_modules)
+            known = group.learned.modules
+            new = [name for name in modules if name not in known and not self._is_refused(name)]
+            if group.learned.learns and new:
+                if not set(map(_package_of, new)) <= set(map(_package_of, known)):
+                    group.server = None
+                group.learned.modules = [*known, *new]
 
     def remember(self) -> None:
         """Write what was learned to the cache file, if that is new; a failure to write is ignored."""
@@ -220,8 +215,8 @@ class WarmPool:
     def close(self) -> None:
         """Close all servers, which makes them exit."""
         for group in self._groups.values():
-            for server in filter(None, (group.server, group.next_server)):
-                server.close()
+            if group.server is not None:
+                group.server.close()
 
     def _new_group(self, start: Start, level: Level) -> _Group:
         # The digest depends on the interpreter's version, too.
@@ -232,37 +227,22 @@ class WarmPool:
         learned.modules = [name for name in learned.modules if not self._is_refused(name)]
         return _Group(start, learned)
 
-    def _start_server(self, group: _Group, modules: list[str]) -> Server:
-        return self._base.server(replace(group.start, modules=tuple(modules)), group.learned.level)
-
-    def _use_next_server(self, group: _Group) -> None:
-        """Put the group's replacement server into use if it is ready; drop it if it failed."""
-        if group.next_server is None:
-            return
-        try:
-            if not group.next_server.is_ready(0):
-                return
-        except CannotServe as failure:
-            self._note_failure(group, failure)
-        except ForkServerDied:
-            group.learned.learns = False
-        else:
-            group.server, group.learned.modules = group.next_server, group.next_modules
-        group.next_server = None
-
-    def _note_failure(self, group: _Group, failure: CannotServe) -> None:
+    def _note_failure(self, learned: _Learned, failure: CannotServe) -> None:
         """Never again preload the module that made a server fail; without one lower the group's level."""
-        learned = group.learned
         if failure.module is None:
             # By one at least, so that WarmPool.server() does not try the same level for ever.
             learned.level = Level(max(min(learned.level - 1, failure.level), Level.IMPORTED))
         else:
-            self._knowledge.refused.append(failure.module.partition(".")[0])
+            self._knowledge.refused.append(_package_of(failure.module))
             learned.modules = [name for name in learned.modules if not self._is_refused(name)]
 
     def _is_refused(self, name: str) -> bool:
-        top = name.partition(".")[0]
-        return top not in PRELOADED or top in self._knowledge.refused
+        package = _package_of(name)
+        return package not in PRELOADED or package in self._knowledge.refused
+
+
+def _package_of(module: str) -> str:
+    return module.partition(".")[0]
 
 
 class Workers:

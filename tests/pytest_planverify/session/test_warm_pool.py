@@ -20,15 +20,14 @@ START = Start(root="/r", options=("-q",))
 
 
 class Server:
-    """A fake server that is ready, late, or fails with an error."""
+    """A fake server that is ready, or fails with an error."""
 
-    def __init__(self, error: Exception | None = None, *, late: bool = False) -> None:
-        self.error, self.late, self.closed = error, late, False
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error, self.closed = error, False
 
-    def is_ready(self, seconds: float | None = None) -> bool:
+    def wait_until_ready(self) -> None:
         if self.error is not None:
             raise self.error
-        return seconds is None or not self.late
 
     def close(self) -> None:
         self.closed = True
@@ -37,7 +36,7 @@ class Server:
 class Base:
     """A fake base process that makes servers as ordered and records each request."""
 
-    def __init__(self, *orders: Exception | str | None) -> None:
+    def __init__(self, *orders: Exception | None) -> None:
         self.orders = list(orders)
         self.requests: list[tuple[int, tuple[str, ...]]] = []
         self.made: list[Server] = []
@@ -45,7 +44,7 @@ class Base:
     def server(self, start: Start, level: int) -> Server:
         order = self.orders.pop(0) if self.orders else None
         self.requests.append((level, start.modules))
-        made = Server(order if isinstance(order, Exception) else None, late=order == "late")
+        made = Server(order)
         self.made.append(made)
         return made
 
@@ -78,31 +77,31 @@ def test_servers_of_the_groups_used_least_recently_are_given_up(tmp_path: Path):
     assert pool.server(starts[1], Level.STARTED) is not servers[1]
 
 
-def test_learned_modules_are_imported_by_a_new_server_that_takes_over_when_ready(tmp_path: Path):
-    base = Base(None, "late")
+def test_learned_modules_are_imported_by_a_new_server_if_one_is_of_a_further_package(tmp_path: Path):
+    base = Base()
     pool = pool_of(base, tmp_path)
-    first = pool.server(START, Level.STARTED)
+    pool.server(START, Level.STARTED)
 
-    pool.learn(START, ["of_no_known_effects", "numpy", "yaml"])
-    pool.learn(START, ["pandas"])
+    for modules in (["of_no_known_effects", "numpy", "yaml"], ["numpy.linalg"], ["yaml"], ["pandas"]):
+        pool.learn(START, modules)
+        pool.server(START, Level.STARTED)
 
-    assert pool.server(START, Level.STARTED) is first
-    base.made[-1].late = False
-    assert pool.server(START, Level.STARTED) is base.made[-1]
-    assert base.requests == [(Level.STARTED, ()), (Level.STARTED, ("numpy", "yaml"))]
-    pool.learn(START, ["yaml", "of_no_known_effects"])
-    assert len(base.requests) == 2
+    learned = ((), ("numpy", "yaml"), ("numpy", "yaml", "numpy.linalg", "pandas"))
+    assert base.requests == [(Level.STARTED, modules) for modules in learned]
 
 
 def test_module_unfit_for_preloading_excludes_its_package(tmp_path: Path):
     base = Base(None, CannotServe(Level.STARTED, "scipy.stats: it starts a thread", "scipy.stats"))
     pool = pool_of(base, tmp_path)
-    first = pool.server(START, Level.STARTED)
+    pool.server(START, Level.STARTED)
     pool.learn(START, ["scipy", "scipy.stats", "yaml"])
 
-    assert pool.server(START, Level.STARTED) is first
-    pool.learn(START, ["scipy", "yaml"])
+    pool.server(START, Level.STARTED)
+    pool.learn(START, ["scipy"])
+    pool.server(START, Level.STARTED)
+
     assert base.requests[-1] == (Level.STARTED, ("yaml",))
+    assert len(base.requests) == 3
 
 
 @pytest.mark.parametrize(
@@ -132,7 +131,7 @@ def test_a_process_that_does_not_answer_counts_as_dead(monkeypatch: pytest.Monke
     with closing(ForkServer()) as base:
         os.kill(base.pid, signal.SIGSTOP)
         with pytest.raises(ForkServerDied, match="does not answer"):
-            base.server(START, Level.IMPORTED).is_ready()
+            base.server(START, Level.IMPORTED).wait_until_ready()
         os.kill(base.pid, signal.SIGCONT)
 
 
@@ -202,10 +201,10 @@ def test_invalid_warm_file_is_ignored(text: str, tmp_path: Path):
 
 
 def test_close_closes_all_servers(tmp_path: Path):
-    base = Base(None, "late")
+    base = Base()
     pool = pool_of(base, tmp_path)
     pool.server(START, Level.STARTED)
-    pool.learn(START, ["numpy"])
+    pool.server(Start(root="/other"), Level.STARTED)
 
     pool.close()
 
