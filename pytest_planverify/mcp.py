@@ -26,7 +26,6 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from planner.cli.arguments import choose_plan
 from planner.cli.exits import UsageMistake
 from planner.errors import PlannerError
-from planner.text.display import did_you_mean
 from planner.text.sanitizing import one_line
 from pytest_planverify.harness.agent_commands import CommandResult, run_planverify, verify_plan
 
@@ -48,17 +47,6 @@ class _Cancelled(Exception):
     """Raised in the thread of a call that the agent has cancelled."""
 
 
-class _Server(MCPServer[Any]):
-    """The server of the SDK, which would ignore unknown arguments, and report others in many lines."""
-
-    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
-        """Call a tool, unless its arguments do not fit."""
-        tool = next((each for each in await self.list_tools() if each.name == name), None)
-        if tool is not None and (fault := _fault(arguments, tool.input_schema)):
-            return _tool_result(CommandResult(text=f"planverify: {name}: {fault}", status=2))
-        return await super().call_tool(name, arguments, context)
-
-
 class PlanServer:
     """Tools for one folder; each method without an underscore is one, except ``build``."""
 
@@ -70,7 +58,7 @@ class PlanServer:
 
     def build(self) -> MCPServer[Any]:
         """Return the SDK's server, with the tools registered by the names of the methods."""
-        server = _Server(
+        server: MCPServer[Any] = MCPServer(
             "planverify",
             instructions=INSTRUCTIONS,
             version=metadata.version("pytest-planverify"),
@@ -158,19 +146,6 @@ class PlanServer:
 def serve(plan: Path | None, *, seconds: float) -> None:
     """Serve calls on standard input until it is closed; ``seconds`` limits each verification."""
     PlanServer(Path.cwd(), plan, seconds=seconds).build().run("stdio")
-
-
-def _fault(arguments: dict[str, Any], schema: dict[str, Any]) -> str | None:
-    """Return why arguments do not fit a schema, all of whose arguments are texts; ``None`` if they do."""
-    known: dict[str, Any] = schema["properties"]
-    for each, value in arguments.items():
-        if each not in known:
-            near = did_you_mean(each, known, f"write one of {', '.join(known)}")
-            return f"there is no argument {one_line(each, limit=80)!r}; {near}"
-        if not isinstance(value, str | None):
-            return f"the argument {each!r} is not a text; write it in quotes"
-    missing = (each for each in schema.get("required", ()) if arguments.get(each) is None)
-    return next((f"the argument {each!r} is missing; add it" for each in missing), None)
 
 
 async def _in_thread(work: Callable[[Watch], CallToolResult]) -> CallToolResult:
