@@ -48,20 +48,21 @@ class SuitePropertyRecorder:
     """
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+        # An attribute, as pytest warns of a session fixture that is a method.
+        @pytest.fixture(scope="session")
+        def record_testsuite_property(request: pytest.FixtureRequest) -> Callable[[str, object], None]:
+            """Return a function that records a property of the whole suite, by name and value."""
+            from _pytest.junitxml import xml_key
 
-    @pytest.fixture(scope="session")
-    def record_testsuite_property(self, request: pytest.FixtureRequest) -> Callable[[str, object], None]:
-        """Return a function that records a property of the whole suite, by name and value."""
-        from _pytest.junitxml import xml_key
+            from pytest_planverify.observe.results import writable
 
-        from pytest_planverify.observe.results import writable
+            xml = request.config.stash.get(xml_key, None)  # None unless --junitxml is given
 
-        xml = request.config.stash.get(xml_key, None)  # None unless --junitxml is given
+            def record(name: str, value: object) -> None:
+                recorder.write("metric", name=str(name), value=writable(value))
+                if xml is not None:
+                    xml.add_global_property(name, value)
 
-        def record(name: str, value: object) -> None:
-            self._recorder.write("metric", name=str(name), value=writable(value))
-            if xml is not None:
-                xml.add_global_property(name, value)
+            return record
 
-        return record
+        self.record_testsuite_property = record_testsuite_property
