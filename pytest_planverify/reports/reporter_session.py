@@ -512,30 +512,13 @@ class _Replay:
         controller: Any = getattr(config.pluginmanager.getplugin("_cov"), "cov_controller", None)
         if controller is None:
             return
-        from coverage import CoverageData
-        from coverage.exceptions import CoverageException
-
         data_file = os.path.join(str(controller.topdir), str(controller.cov.config.data_file))
-        files: set[str] = set()
-        for number, path in enumerate(self._spec.measured):
-            data = CoverageData(basename=path)
-            with suppress(CoverageException):  # a test may have damaged it; pytest-cov warns of that
-                data.read()
-                files |= data.measured_files()
-            data.close()
-            # Named like the data files of parallel processes, which coverage combines.
-            shutil.move(path, f"{data_file}.planverify-{number}")
-        if not files:
-            return
         controller.cov._warn_no_data = False
         # This process imports nothing of the project: coverage would warn of all that it was to measure.
-        scope = getattr(controller.cov, "_inorout", None)
-        unmatched: list[str] = getattr(scope, "source_pkgs_unmatched", [])
-        for package in [*unmatched]:
-            own = f"/{package.replace('.', '/')}"
-            paths = (f"/{each.replace(os.sep, '/')}" for each in files)
-            if any(f"{own}/" in path or path.endswith(f"{own}.py") for path in paths):
-                unmatched.remove(package)
+        controller.cov._warn_unimported_source = False
+        for number, path in enumerate(self._spec.measured):
+            # Named like the data files of parallel processes, which coverage combines.
+            shutil.move(path, f"{data_file}.planverify-{number}")
 
 
 def _replay_record(config: pytest.Config, record: Record) -> None:
