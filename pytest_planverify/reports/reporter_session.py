@@ -399,7 +399,7 @@ class _Replay:
 
     def __init__(self, spec: _Spec) -> None:
         self._spec = spec
-        self._writer: Any = None
+        self._muted: Any = None
         self._limit_missed: str | None = None
         self._failed = 0
         self.is_done = False
@@ -424,7 +424,13 @@ class _Replay:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        self._mute(session.config)
+        """Discard what the terminal reporter prints about running tests, such as dots and headers."""
+        from _pytest._io import TerminalWriter
+
+        reporter: Any = session.config.pluginmanager.getplugin("terminalreporter")
+        if reporter is not None:
+            self._muted = (reporter, reporter._tw)
+            reporter._tw = TerminalWriter(io.StringIO())
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> bool:
@@ -473,39 +479,22 @@ class _Replay:
     def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None]:
         """Print everything that plugins report after the tests, except what the run's own summary shows."""
         self._unmute()
+        terminalreporter.summary_stats = lambda: None
         if not self._spec.shows_failures:
             terminalreporter.summary_failures = terminalreporter.summary_errors = lambda: None
         if not self._spec.shows_summary:
             terminalreporter.short_test_summary = terminalreporter.summary_warnings = lambda: None
-        try:
-            return (yield)
-        finally:
-            self._mute(terminalreporter.config)
+        return (yield)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_internalerror(self) -> None:
         self._unmute()
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_keyboard_interrupt(self) -> None:
-        self._unmute()
-
-    def _mute(self, config: pytest.Config) -> None:
-        """Discard what the terminal reporter prints about running tests, such as dots and headers."""
-        from _pytest._io import TerminalWriter
-
-        reporter: Any = config.pluginmanager.getplugin("terminalreporter")
-        if reporter is not None and self._writer is None:
-            self._writer = (reporter, reporter._tw)
-            silent = TerminalWriter(io.StringIO())
-            silent.hasmarkup, silent.fullwidth = reporter._tw.hasmarkup, reporter._tw.fullwidth
-            reporter._tw = silent
-
     def _unmute(self) -> None:
-        if self._writer is not None:
-            reporter, reporter._tw = self._writer
+        if self._muted is not None:
+            reporter, reporter._tw = self._muted
             reporter.currentfspath = None  # the line begun for a file was discarded
-            self._writer = None
+            self._muted = None
 
     def _place_coverage(self, config: pytest.Config) -> None:
         """Move the coverage data of the workers beside pytest-cov's data file, where it combines them."""
