@@ -111,11 +111,12 @@ def report_to_github(given: ReportInput, environment: Mapping[str, str]) -> Iter
     """Yield workflow commands and append the step summary if ``environment`` is that of GitHub Actions."""
     if environment.get("GITHUB_ACTIONS") != "true":
         return
-    from pytest_planverify.reports.markdown import append_summary, error_commands
+    from pytest_planverify.reports.markdown import error_commands
 
     try:
         yield from error_commands(given)
         if summary := environment.get("GITHUB_STEP_SUMMARY"):
-            append_summary(given, Path(summary))
+            with open(summary, "ab") as file:  # earlier commands of the step share it
+                file.write(render("markdown", given).encode("utf-8", "replace"))
     except Exception as error:  # as in write_reports
         yield one_line(f"GITHUB_STEP_SUMMARY: cannot be written: {error}", limit=500)

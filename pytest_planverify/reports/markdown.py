@@ -12,7 +12,6 @@ from pytest_planverify.reports.words import Standing, standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pytest_planverify.reports.cases import ReportInput
 
@@ -22,9 +21,6 @@ MOST_TODOS = 200
 MOST_ANNOTATIONS = 10
 """The number of error annotations that GitHub shows for one step."""
 
-LARGEST_SUMMARY = 1024 * 1024
-"""Bytes. GitHub rejects a larger step summary as a whole."""
-_CUT = "\n… the rest is omitted: a step summary has at most 1 MiB\n"
 _MARKS = {Standing.DONE: "✅", Standing.FAILED: "❌", Standing.FLAKY: "❌", Standing.BLOCKED: "⛔"}
 
 
@@ -63,19 +59,6 @@ def error_commands(data: ReportInput) -> Iterator[str]:
         )
     if not problems:
         yield f"::error title=planverify::{_data(data.exit_reason)}"
-
-
-def append_summary(data: ReportInput, path: Path) -> None:
-    """Append the Markdown report to the step summary, cut to the remaining size. Raises ``OSError``."""
-    with path.open("a+b") as file:
-        room = LARGEST_SUMMARY - file.seek(0, 2)  # earlier commands of the step share the file
-        page = render(data).encode("utf-8", "replace")
-        if len(page) > room:
-            # At the end of a line, so that no character is cut in two.
-            cut = _CUT.encode()
-            whole_lines = page[: max(room - len(cut), 0)].rpartition(b"\n")[0]
-            page = whole_lines + cut if len(cut) <= room else b""
-        file.write(page)
 
 
 def _data(text: str) -> str:
