@@ -11,7 +11,6 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from planner.errors import PlannerError
 from planner.model.outcome import (
     FAILURE_REPORT_VERSION,
     FailureReport,
@@ -109,14 +108,10 @@ def failure_report(
 def write_failure_report(report: Mapping[str, Any], *, root: Path, name: str) -> Path:
     """Write the report, readable only by its owner. A folder created for it gets a ``.gitignore``.
 
-    ``name`` is the todo's id as used in file names. Returns the path, below ``root``. Raises
-    ``PlannerError`` if the folder is reached through a symbolic link or the file cannot be written.
+    ``name`` is the todo's id as used in file names. Returns the path. Raises ``PlannerError`` if the file
+    cannot be written.
     """
-    folder = root.resolve() / FOLDER
-    if folder.is_symlink():
-        raise PlannerError(
-            f"{folder}: failure reports are not written through a symbolic link; make it a folder"
-        )
+    folder = root / FOLDER
     if not folder.exists():
         replace_file(folder / ".gitignore", IGNORED, mode=None)
     target = folder / f"{name}{SUFFIX}"
@@ -129,13 +124,12 @@ def remove_failure_report(plan_id: str, outcome: Outcome, *, root: Path, name: s
 
     Anything that is no such report, or cannot be read or removed, is left alone.
     """
-    path = root.resolve() / FOLDER / f"{name}{SUFFIX}"
+    path = root / FOLDER / f"{name}{SUFFIX}"
     with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
-        if not path.parent.is_symlink():
-            with open_regular(path) as file:
-                report: Any = json.load(file)
-            if (report["plan"]["todo_list_id"], report["todo"]["id"]) == (plan_id, outcome.todo_id):
-                path.unlink()
+        with open_regular(path) as file:
+            report: Any = json.load(file)
+        if (report["plan"]["todo_list_id"], report["todo"]["id"]) == (plan_id, outcome.todo_id):
+            path.unlink()
 
 
 def _cleaned(value: Any, key: str = "") -> Any:
