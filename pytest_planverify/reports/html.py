@@ -70,10 +70,7 @@ def draw(todos: Sequence[Todo], outcomes: Sequence[Outcome], plan: str) -> Graph
     states = {each.todo_id: standing(each).value for each in outcomes if each.plan in (None, plan)}
     by_id = {todo.id: todo for todo in todos}
     nodes: dict[str, GraphNode] = {}
-    try:
-        columns = waves(todos)
-    except ValueError:  # a dependency cycle, which the validation of the plan reports
-        columns = (tuple(by_id),)
+    columns = waves(todos)
     for column, ids in enumerate(columns):
         for row, todo_id in enumerate(ids):
             label = safe(todo_id)
