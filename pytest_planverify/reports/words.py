@@ -5,7 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.catalog.tables import load_table
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
 from planner.text.display import counted
 from pytest_planverify.reports.screen import Style
@@ -52,24 +51,50 @@ class Standing(StrEnum):
         return self not in (Standing.DONE, Standing.BLOCKED, Standing.NOT_RUN)
 
 
-_TABLE = load_table("words", "pytest_planverify.reports")
-
-
-def _styled(name: str) -> dict[str, tuple[str, Style]]:
-    """Return a section of ``words.toml`` whose rows have a text and a style."""
-    return {key: (text, Style[style]) for key, (text, style) in _TABLE[name].items()}
-
-
 WORDS: Mapping[str, Word] = {
-    name: Word(glyph, name.replace("_", " "), style) for name, (glyph, style) in _styled("words").items()
+    name: Word(glyph, name.replace("_", " "), style)
+    for name, glyph, style in (
+        ("done", "done", Style.GOOD),
+        ("passed", "done", Style.GOOD),
+        ("failed", "failed", Style.BAD),
+        ("flaky", "~", Style.BAD),
+        ("in_progress", "!", Style.WARN),
+        ("blocked", "blocked", Style.QUIET),
+        ("needs_human", "?", Style.WARN),
+        ("stale", "!", Style.WARN),
+        ("inconclusive", "!", Style.WARN),
+        ("not_run", "pending", Style.QUIET),
+    )
 }
 """Presentation of every :class:`Standing` and :class:`~planner.model.verdicts.Verdict`."""
 
-TESTS_SINCE = {Since(since): told for since, told in _styled("tests_since").items()}
+_SINCE = {
+    Since.NEW: "new since the baseline",
+    Since.PRE_EXISTING: "failed before the work began",
+    Since.FLAKY_AT_BASE: "flaky before the work began",
+}
+
+TESTS_SINCE = {
+    Since.NEW: ("newly red", Style.BAD),
+    Since.PRE_EXISTING: ("red before", Style.WARN),
+    Since.FLAKY_AT_BASE: ("flaky before", Style.WARN),
+    Since.FIXED: ("fixed", Style.GOOD),
+}
 """Words for tests whose outcome differs from the baseline, or that failed or were flaky there already."""
 
-EXIT_WORDS = {int(status): told for status, told in _styled("exit_statuses").items()}
-"""Word that an exit status adds to the final line, and the colour of that line."""
+EXIT_WORDS = {
+    0: ("", Style.GOOD),
+    1: ("", Style.BAD),
+    2: ("interrupted", Style.BAD),
+    3: ("internal error", Style.BAD),
+    4: ("usage error", Style.BAD),
+    5: ("nothing to verify", Style.WARN),
+    10: ("", Style.WARN),
+    11: ("", Style.WARN),
+    12: ("budget exceeded", Style.BAD),
+    13: ("violation", Style.BAD),
+}
+"""Word that an exit status adds to the final line, and the style of that line."""
 
 UNCOUNTED = (TestOutcome.SKIPPED, TestOutcome.NOT_RUN)
 """Outcomes of tests that prove nothing, and so are not counted."""
@@ -121,7 +146,7 @@ def facts_of(failure: Failure | None) -> dict[str, str]:
         f"the {failure.blamed} is at fault" if failure.blamed else "owner unknown" if failure.owner else "",
         "" if failure.confidence is None else f"{failure.confidence:.0%} sure",
         "" if failure.runs is None else f"failed {failure.reds or 0} of {failure.runs}",
-        _TABLE["since"].get(failure.since, ""),
+        _SINCE.get(failure.since, ""),
     )
     details, runner_up = ", ".join(filter(None, known)), failure.runner_up
     # Beside the message, the same words once more tell nothing.
