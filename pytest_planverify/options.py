@@ -383,9 +383,6 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
     given = split_options(map(str, words))
     for option in given:
         name, taken, value = option.name, option.words, option.value
-        if taken[:-1] == ("--cov",) and value in positional and _looks_like_plan(taken[-1]):
-            plans.append(taken[-1])  # the value of --cov is optional
-            taken, value = (name,), None
         match name:
             case "":
                 (word,) = taken

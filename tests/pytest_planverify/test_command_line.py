@@ -80,7 +80,6 @@ def changed_fields(line: CommandLine) -> dict[str, Any]:
         ("--dist loadscope --maxprocesses=4 --max-worker-restart=1", {}),
         ("--cov=pkg --cov-report term", {"worker_args": ["--cov=pkg", "--cov-report", "term"]}),
         ("--cov pkg", {"worker_args": ["--cov", "pkg"]}),
-        ("--cov plan.yaml", {"worker_args": ["--cov"], "plan_words": ["plan.yaml"]}),
         ("--foo plan.yaml", {"worker_args": ["--foo"], "plan_words": ["plan.yaml"]}),
         ("--foo other.yaml", {"worker_args": ["--foo", "other.yaml"]}),
         ("--foo -v", {"worker_args": ["--foo", "-v"]}),
