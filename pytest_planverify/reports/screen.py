@@ -71,8 +71,8 @@ class ReportScreen:
         self._stream = cast("TextIO", tw._file)  # pytest's writer has no public name for its stream
         self.encoding = getattr(self._stream, "encoding", None) or "utf-8"
         self.glyphs = glyphs_for(self.encoding)
-        self._drawn: list[int] = []
-        """Width in cells of each line of the block at the foot; empty if there is none."""
+        self._drawn = 0
+        """Number of lines of the block at the foot."""
 
     @property
     def columns(self) -> int | None:
@@ -140,30 +140,31 @@ class ReportScreen:
         """Draw a block at the foot of the terminal, replacing the previous one; too long lines are cut."""
         size = self.terminal_size() or UNSIZED
         room = min(size.columns, self.width) - 1  # some terminals wrap when the last column is written
-        text = self._erasing(size)
-        self._drawn = []
-        for line in lines[: size.lines - 1]:  # lines that scroll off the screen cannot be erased
-            left = room
-            text += "\n" if self._drawn else ""
-            for span in line:
-                shown = cut(span.text, left)
-                left -= cells(shown)
-                text += self.tw.markup(shown, **span.style.markup) if shown else ""
-            self._drawn.append(room - left)
-        self._stream.write(text)  # one write for all lines, to avoid flicker
+        shown = lines[: size.lines - 1]  # lines that scroll off the screen cannot be erased
+        # One write for all lines, to avoid flicker.
+        self._stream.write(self._erasing() + "\n".join(self._marked(line, room) for line in shown))
+        self._drawn = len(shown)
         self.tw.flush()
 
     def wipe(self) -> None:
         """Erase the block before other output; the cursor is then at the beginning of a line."""
         if self._drawn:
-            self._stream.write(self._erasing(self.terminal_size() or UNSIZED))
-            self._drawn = []
+            self._stream.write(self._erasing())
+            self._drawn = 0
 
-    def _erasing(self, size: os.terminal_size) -> str:
+    def _marked(self, line: Sequence[StyledText], room: int) -> str:
+        """Return a line with the escape sequences of its styles, cut to ``room`` columns."""
+        text = ""
+        for span in line:
+            shown = cut(span.text, room)
+            room -= cells(shown)
+            text += self.tw.markup(shown, **span.style.markup) if shown else ""
+        return text
+
+    def _erasing(self) -> str:
         """Return the control sequence that moves to the beginning of the block and erases all below."""
-        # By the current width: a terminal that has been made narrower has wrapped the lines of the block.
-        rows = sum(max(-(-taken // size.columns), 1) for taken in self._drawn)
-        return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + ("\x1b[J" if rows else "")
+        up = f"\x1b[{self._drawn - 1}A" if self._drawn > 1 else ""
+        return f"\r{up}" + ("\x1b[J" if self._drawn else "")
 
     def text(self, raw: str) -> str:
         """Return text from outside as one printable line in the encoding of the stream.

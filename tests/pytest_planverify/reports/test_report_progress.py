@@ -29,11 +29,6 @@ class Terminal(io.StringIO):
         return -1
 
     def resize(self, columns: int, lines: int = 24) -> None:
-        """Change the size; a narrower terminal wraps its lines and keeps the cursor's place in the text."""
-        wrapped = [[row[i : i + columns] for i in range(0, len(row), columns)] or [""] for row in self.rows]
-        self._row = sum(map(len, wrapped[: self._row])) + self._column // columns
-        self._column %= columns
-        self.rows = [part for parts in wrapped for part in parts]
         self.size = os.terminal_size((columns, lines))
 
     def write(self, text: str) -> int:
@@ -180,20 +175,6 @@ def test_long_name_is_shortened_in_the_middle_and_no_line_wraps(columns: int, te
     assert "0s of 30s" in lines[-1]
     assert "…" in lines[-1]
     assert lines[-2].startswith("0 passed of 21 criteria")
-
-
-@pytest.mark.parametrize("columns", [25, 41, 100])
-def test_resized_terminal_keeps_no_old_progress(columns: int, terminal: Terminal) -> None:
-    run = Run(terminal)
-    progress = started(run)
-    progress.test_started("a", f"tests/test_a.py::test_{'long_' * 30}end")
-    run.screen()
-    terminal.resize(columns)
-    lines = run.screen()
-    assert sum("passed of 21" in line for line in lines) == 1
-    assert sum("30s" in line for line in lines) == 1
-    progress.finished()
-    assert "".join("".join(terminal.read_screen()).split()) == "verifying21criteriaof1plan,2atonce"
 
 
 def test_progress_is_redrawn_at_most_twice_a_second(terminal: Terminal) -> None:
