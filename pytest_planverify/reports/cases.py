@@ -9,6 +9,7 @@ Texts from a run are untrusted: formats pass them through :func:`safe`, template
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -64,6 +65,11 @@ class Problem:
     """File at fault, relative to the top of the repository; the plan file if the location is unknown."""
     line: int = 1
     failure: Failure | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest that identifies the problem across runs."""
+        return hashlib.sha256(self.signature.encode("utf-8", "replace")).hexdigest()
 
     @property
     def hunk(self) -> Hunk | None:

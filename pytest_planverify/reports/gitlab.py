@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_planverify.reports.sarif import fingerprint
-
 if TYPE_CHECKING:
     from pytest_planverify.reports.cases import ReportInput
 
@@ -17,7 +15,7 @@ def render(data: ReportInput) -> list[dict[str, object]]:
         {
             "description": f"{problem.headline} ({problem.consequences})",
             "check_name": problem.category,
-            "fingerprint": fingerprint(problem),
+            "fingerprint": problem.fingerprint,
             "severity": severity,
             "location": {"path": problem.path, "lines": {"begin": problem.line}},
         }

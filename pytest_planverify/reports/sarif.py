@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -38,15 +37,9 @@ def render(data: ReportInput) -> dict[str, object]:
     }
 
 
-def fingerprint(problem: Problem) -> str:
-    """Return a digest that identifies a problem across runs."""
-    return hashlib.sha256(problem.signature.encode("utf-8", "replace")).hexdigest()
-
-
 def _result(problem: Problem, level: str, rule: int) -> dict[str, object]:
     place = {
-        # Bytes that are no UTF-8 are surrogates here, and escaped as they are in the file's name.
-        "artifactLocation": {"uri": quote(problem.path, errors="surrogateescape")},
+        "artifactLocation": {"uri": quote(problem.path, errors="replace")},
         "region": {"startLine": problem.line},
     }
     return {
@@ -56,5 +49,5 @@ def _result(problem: Problem, level: str, rule: int) -> dict[str, object]:
         "message": {"text": f"{problem.headline} ({problem.consequences})"},
         "locations": [{"physicalLocation": place}],
         # Services recognize a result by it after lines have moved.
-        "partialFingerprints": {"planverify/v1": fingerprint(problem)},
+        "partialFingerprints": {"planverify/v1": problem.fingerprint},
     }

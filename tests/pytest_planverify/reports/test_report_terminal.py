@@ -313,6 +313,19 @@ def test_details_are_listed_below_their_todo(todo: Outcome, shown: str) -> None:
     assert shown in summary(document(todo), width=120)
 
 
+@pytest.mark.parametrize(
+    ("score", "facts", "shown"),
+    [(0.6, {}, True), (0.1, {}, False), (0.6, {"since": Since.PRE_EXISTING}, False)],
+    ids=["took part", "was not executed", "failed before"],
+)
+def test_only_changes_that_can_have_caused_the_failure_are_shown(
+    score: float, facts: dict[str, Any], shown: bool
+) -> None:
+    changed = Candidate(path="shop/tax.py", line=7, score=score, hunk=Hunk(path="shop/tax.py", line=7))
+    text = summary(document(of_rsi(candidates=(changed,), **facts)))
+    assert ("changed shop/tax.py:7" in text) is shown
+
+
 def test_question_may_contain_the_word_before_the_command() -> None:
     reason = "question for human: Is the answer: 42? answer: planner answer plan.yaml t yes"
     asked = check(
