@@ -76,17 +76,12 @@ def find_program(name: str, root: Path, search_path: str | None = None) -> str |
     programs are looked up beside this interpreter, then on ``search_path`` (by default this process's).
     """
     if "/" in name:
-        path = root.absolute() / name
-        return str(path) if _is_program(path) else None
+        return shutil.which(str(root.absolute() / name))
     if name in ("python", "python3"):
         return sys.executable
     # First beside this interpreter, as its virtual environment need not be activated.
-    beside = Path(sys.executable).parent / name
-    return str(beside) if _is_program(beside) else shutil.which(name, path=search_path)
-
-
-def _is_program(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
+    beside = shutil.which(name, path=str(Path(sys.executable).parent))
+    return beside or shutil.which(name, path=search_path)
 
 
 _NO_MODULE = re.compile(r": No module named '?(?P<name>[\w.]+)'?(?:;.*)?$", re.MULTILINE)

@@ -25,25 +25,24 @@ def check_metric(spec: MetricSpec, recorded: Sequence[object], *, check_id: str 
     A metric without a record fails, as does any value that is not a finite number (booleans are not
     numbers). ``==`` and ``!=`` compare floats exactly.
     """
-    # NaN would satisfy no comparison but !=, which it always satisfies.
-    strange = [value for value in recorded if not is_number(value)]
     if not recorded:
         problem, reason = "not_recorded", f"no test recorded {spec.name}"
-    elif strange:
+    # NaN would satisfy no comparison but !=, which it always satisfies.
+    elif strange := [value for value in recorded if not is_number(value)]:
+        shown = _shown(strange[0])
         problem, reason = (
             "not_a_number",
-            f"{spec.name} was recorded as {_shown(strange[0])}, which is not a finite number",
+            f"{spec.name} was recorded as {shown}, which is not a finite number",
         )
-    else:
-        unmet = [value for value in recorded if not spec.operator.holds(value, spec.value)]
-        if not unmet:
-            return Judgement(verdict=Verdict.PASSED)
+    elif unmet := [value for value in recorded if not spec.operator.holds(value, spec.value)]:
         problem, reason = (
             "unmet",
             f"{spec.name} is {_shown(unmet[0])}, not {spec.operator} {spec.value:.12g}",
         )
         if len(recorded) > 1:
             reason += f" ({len(unmet)} of {len(recorded)} recorded values)"
+    else:
+        return Judgement(verdict=Verdict.PASSED)
     fact = MetricFact(
         name=spec.name,
         operator=spec.operator.value,

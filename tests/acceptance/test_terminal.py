@@ -104,17 +104,6 @@ def test_a_terminal_shows_progress_and_clears_it_at_the_end(tmp_path: Path):
     assert "30s" not in rest
 
 
-def test_quiet_output_is_shorter_and_verbose_output_longer(example: Example, plain: Verified):
-    quiet = example.verify("-q", UNCONFIRMED)
-    verbose = example.verify("-v", UNCONFIRMED)
-
-    lengths = [len(run.output.splitlines()) for run in (quiet, plain, verbose)]
-    assert lengths[0] < lengths[1] < lengths[2]
-    assert "red: TEST_REGRESSION" in quiet.output
-    assert "PASSED" in verbose.output or "passed  tests[0]" in verbose.output, str(verbose)
-    assert {run.exit_code for run in (quiet, verbose)} == {1}
-
-
 def test_the_debugger_prompt_works_in_the_terminal(tmp_path: Path):
     example = Example(
         tmp_path, {"test_it.py": "def test_red():\n    secret = 6 * 7\n    assert not secret\n"}

@@ -69,8 +69,11 @@ def outcome(todo_id: str, title: str, state: TodoState, *checks: Check, **rest: 
     )
 
 
+DONE_KEYS = ("verified", "success", "tests_passed")
 TODOS: dict[str, Outcome] = {
-    each["todo_id"]: Outcome.model_validate(each)
+    each["todo_id"]: Outcome.model_validate(
+        {"plan": PLAN, **dict.fromkeys(DONE_KEYS, each["state"] == "done"), **each}
+    )
     for each in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 }
 RSI_FAILURE, METRIC_FAILURE = TODOS["t2_indicators"].failures

@@ -243,21 +243,6 @@ def wait_for(mark: str, count: int) -> None:
 
 
 @linux_only
-def test_ending_orphans_ends_all_descendants_but_not_this_process():
-    mark = uuid.uuid4().hex
-    pid = os.fork()
-    if pid == 0:
-        with contextlib.suppress(BaseException):
-            start(mark, "sh", "-c", "setsid sleep 60 & sleep 60")
-            wait_for(mark, 3)
-            end_orphans(PARENT)
-        os._exit(1)
-
-    assert os.waitpid(pid, 0)[1] == 0
-    assert left_of(mark) == []
-
-
-@linux_only
 def test_commands_of_a_dead_parent_end_with_their_descendants():
     mine, others = uuid.uuid4().hex, uuid.uuid4().hex
     # The first command removes the token of its run from the environment of its child processes.
@@ -293,10 +278,3 @@ def test_command_ends_when_the_process_that_runs_it_is_killed(tmp_path: Path):
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
     wait_for(mark, 0)
-
-
-@linux_only
-def test_parent_marks_its_commands_with_its_process_id(tmp_path: Path):
-    done = run(f"import os; print(os.environ['{TOKEN_VARIABLE}'])", tmp_path)
-
-    assert done.stdout.startswith(f"{os.getpid()}-")

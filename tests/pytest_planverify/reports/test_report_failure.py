@@ -17,7 +17,6 @@ from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, TodoState, Verdict
 from pytest_planverify.reports.failure_report import (
     failure_report,
-    remove_failure_report,
     write_failure_report,
 )
 
@@ -154,20 +153,6 @@ def test_existing_folder_for_reports_gets_no_gitignore(tmp_path: Path) -> None:
     (tmp_path / "diagnostics").mkdir()
     path = write_failure_report({}, root=tmp_path, name="a")
     assert list(path.parent.iterdir()) == [path]
-
-
-def test_only_the_report_of_the_same_plan_and_todo_is_removed(plan: LoadedPlan) -> None:
-    outcome = samples.TODOS["t2_indicators"]
-    data = failure_report(outcome, [evidence()], plan=plan)
-    path = write_failure_report(data, root=plan.root, name="a")
-
-    remove_failure_report("another_plan", outcome, root=plan.root, name="a")
-    assert path.exists()
-    remove_failure_report(plan.plan.todo_list_id, outcome, root=plan.root, name="a")
-    assert not path.exists()
-    path.write_text("of the user")
-    remove_failure_report(plan.plan.todo_list_id, outcome, root=plan.root, name="a")
-    assert path.exists()
 
 
 SIGNATURE = str(RSI_FAILURE.signature)
