@@ -23,7 +23,7 @@ from _pytest.assertion.rewrite import assertstate_key
 from _pytest.mark.expression import Expression
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_planverify.observe.spec import Narrowing
     from pytest_planverify.reports.formats import Report
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 Scope = Literal["claimed", "ready", "all"]
 """Which todos decide the exit status: the claimed ones, those whose dependencies are done, or all."""
 DEFAULT_CONFIRMATIONS = 4
-MAX_CONFIRMATIONS = 1000
 
 GIVEN = pytest.StashKey[dict[str, Any]]()
 """The original options as parsed by pytest, including the ini file's ``addopts``."""
@@ -235,10 +234,8 @@ def read_settings(config: pytest.Config) -> Settings:
     except CommandSyntaxError as error:
         raise pytest.UsageError(str(error)) from None
     confirmations = option["planverify_confirm"]
-    if not 0 <= confirmations <= MAX_CONFIRMATIONS:
-        raise pytest.UsageError(
-            f"--planverify-confirm: {confirmations} is not a number from 0 to {MAX_CONFIRMATIONS}"
-        )
+    if confirmations < 0:
+        raise pytest.UsageError(f"--planverify-confirm: {confirmations} is negative; 0 confirms nothing")
     outcomes = option["planverify_outcomes"]
     plans = _plans(typed.plan_words, config)
     try:
@@ -342,9 +339,6 @@ def _expression(option: str, text: str | None) -> str | None:
 
 
 # -- words of the command line ----------------------------------------------------------------------------
-
-MOST_WORKERS = 64
-"""Limit of concurrent workers."""
 
 _IGNORED_OPTIONS = frozenset(
     {"--ff", "--failed-first", "--nf", "--new-first", "--sw", "--stepwise", "--sw-skip", "--stepwise-skip"}
@@ -452,17 +446,16 @@ def _looks_like_plan(word: str) -> bool:
     return word.partition(SEPARATOR)[0].endswith(PLAN_ENDINGS)
 
 
-def worker_count(text: str) -> int:
+def _worker_count(text: str) -> int:
     """Return the number of workers for the value of ``-n``; ``0`` means one.
 
     ``auto`` is the number of usable processors. Raises :class:`pytest.UsageError`.
     """
     if text in ("auto", "logical"):
         # Of a container's or a batch system's processors often only some may be used.
-        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return min(usable, MOST_WORKERS)
-    if not text.isdecimal() or int(text) > MOST_WORKERS:
-        raise pytest.UsageError(f"-n {text}: it is neither a number from 0 to {MOST_WORKERS} nor auto")
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not text.isdecimal():
+        raise pytest.UsageError(f"-n {text}: it is neither a number nor auto")
     return max(int(text), 1)
 
 

