@@ -167,11 +167,9 @@ class _Summary:
         screen, document = self._screen, self._document
         screen.blank()
         known = {ref.todo_list_id: ref.path for ref in document.plans}
-        # With one plan, outcomes without a plan belong to it.
-        only_plan = next(iter(known)) if len(known) == 1 else ""
         todos: dict[str, list[Outcome]] = {plan_id: [] for plan_id in known}
         for outcome in document.outcomes:
-            todos.setdefault(outcome.plan or only_plan, []).append(outcome)
+            todos.setdefault(outcome.plan or "", []).append(outcome)
         for plan_id, outcomes in todos.items():
             name = StyledText(screen.text(names.get(plan_id) or plan_id), Style.STRONG)
             path = StyledText(screen.text(known.get(plan_id, "")), Style.QUIET)

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
+from planner.policy.outcomes import state_of
 from planner.text.display import counted
 from pytest_planverify.reports.screen import Style
 
@@ -111,9 +112,8 @@ _STANDINGS: Mapping[TodoState, Standing] = {
 
 
 def standing(outcome: Outcome) -> Standing:
-    """Return the standing of a todo. For an outcome without a state its ``success`` decides."""
-    # Outcomes of other programs may have no state.
-    state = outcome.state or (TodoState.DONE if outcome.success else TodoState.TEST_FAILED)
+    """Return the standing of a todo."""
+    state = state_of(outcome)
     seen = {check.counts_as for check in outcome.checks}
     if state is TodoState.TEST_FAILED and Verdict.FLAKY in seen and Verdict.FAILED not in seen:
         return Standing.FLAKY
