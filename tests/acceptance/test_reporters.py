@@ -33,7 +33,7 @@ GITHUB = {"GITHUB_ACTIONS": "true"}
 
 ANNOTATIONS = ("-p", "pytest_github_actions_annotate_failures")
 HTML = ("pytest_metadata.plugin", "pytest_html.plugin", "pytest_html.fixtures")
-JSON = ("pytest_jsonreport.plugin", "pytest_reportlog.plugin", "ctrf.main")
+JSON = ("pytest_jsonreport.plugin",)
 ALL = {"PYTEST_PLUGINS": ",".join(("pytest_cov.plugin", "allure_pytest.plugin", *HTML, *JSON))}
 """The variable that loads all other reporters whose results are compared with plain pytest."""
 
@@ -41,8 +41,8 @@ OPTIONS = (
     *ANNOTATIONS,
     *("-rA", "--durations=3", "--durations-min=0", "--cov=shop", "--cov-branch", "--cov-report=term"),
     *("--junitxml=out/junit.xml", "--html=out/report.html", "--self-contained-html"),
-    *("--json-report", "--json-report-file=out/report.json", "--report-log=out/log.jsonl"),
-    *("--ctrf=out/ctrf.json", "--alluredir=out/allure", "--clean-alluredir"),
+    *("--json-report", "--json-report-file=out/report.json"),
+    *("--alluredir=out/allure", "--clean-alluredir"),
 )
 
 
@@ -122,26 +122,12 @@ def json_report(out: Path) -> tuple[dict[str, int], dict[str, Any]]:
     return report["summary"], tests
 
 
-def report_log(out: Path) -> Counter[tuple[object, ...]]:
-    lines = map(json.loads, (out / "log.jsonl").read_text(encoding="utf-8").splitlines())
-    names = ("$report_type", "nodeid", "when", "outcome", "message", "exitstatus")
-    # xdist sends no reports of collections that passed, either.
-    kept = (line for line in lines if line["$report_type"] != "CollectReport")
-    return Counter(tuple(line.get(name) for name in names) for line in kept)
-
-
-def ctrf(out: Path) -> list[tuple[object, ...]]:
-    tests = json.loads((out / "ctrf.json").read_text(encoding="utf-8"))["results"]["tests"]
-    found = ((test["name"], test["status"], test.get("tags"), test.get("parameters")) for test in tests)
-    return sorted(found, key=str)
-
-
 def allure(out: Path) -> list[tuple[str, str]]:
     texts = (path.read_text(encoding="utf-8") for path in (out / "allure").glob("*-result.json"))
     return sorted((result["historyId"], result["status"]) for result in map(json.loads, texts))
 
 
-@pytest.mark.parametrize("read", [junit, pages, json_report, report_log, ctrf, allure])
+@pytest.mark.parametrize("read", [junit, pages, json_report, allure])
 def test_a_report_has_each_test_once_and_none_of_the_confirmations(
     pair: Pair, read: Callable[[Path], object]
 ):
