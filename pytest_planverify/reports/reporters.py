@@ -92,9 +92,13 @@ class GivenOptions:
 
     def words_for(self, process: str, option: GivenOption) -> Sequence[str]:
         """Return the words of an option for a kind of process, none if it is not passed there."""
-        is_own = option.name.startswith("--planverify")
-        passed = not is_own and process in _PROCESSES.get(option.name, process)
-        return _with_absolute_path(option, self.directory).words if passed else ()
+        passed_to = _PROCESSES.get(option.name, process)
+        # A limit that holds for each command is part of its verdict, with all that measures for it.
+        is_judging = option.name in _DECIDING or ("cov" in option.name and _WORKER in passed_to)
+        is_passed = process in passed_to or (is_judging and self.demands_coverage)
+        if not is_passed or option.name.startswith("--planverify"):
+            return ()
+        return _with_absolute_path(option, self.directory).words
 
 
 def options_for(words: Sequence[str], command: Sequence[str], *, autoload: bool) -> tuple[str, ...]:
@@ -140,8 +144,7 @@ def worker_start(given: GivenOptions, command: Sequence[str], *, scratch: Path, 
             if option.name not in own:
                 args += (word.format(**paths) for word in _IN_WORKERS[option.name])
         elif not (measures and option.name.startswith(("--cov", "--no-cov"))):
-            is_kept = given.demands_coverage and option.name in _DECIDING
-            args += option.words if is_kept else given.words_for(_WORKER, option)
+            args += given.words_for(_WORKER, option)
     args += _without_annotations(given, own)
     # pytest-cov warns of options behind --no-cov.
     is_measured = given.has("--cov") and not measures and not given.has("--no-cov")
@@ -160,13 +163,7 @@ def confirmation_start(given: GivenOptions, command: Sequence[str], *, scratch: 
     A coverage limit that the command itself sets is part of its verdict, and is kept.
     """
     own = [option for option in split_options(command) if not only_writes(option.name)]
-    args: list[str] = []
-    for option in given.options:
-        # Only where a limit holds for each command is the coverage of a confirmation part of its verdict.
-        is_measuring = "cov" in option.name and _WORKER in _PROCESSES.get(option.name, "")
-        is_kept = given.demands_coverage and (option.name in _DECIDING or is_measuring)
-        args += given.words_for(_WORKER if is_measuring else _REPORTING, option) if is_kept else ()
-        args += given.words_for(_CONFIRMATION, option)
+    args = [word for option in given.options for word in given.words_for(_CONFIRMATION, option)]
     args += _without_annotations(given, ())
     start = given.start((*close_options(args), *(word for option in own for word in option.words)))
     if given.has("--no-cov") or not (
