@@ -2,7 +2,7 @@
 
 Facts have the fields of :mod:`planner.model.evidence`, but are plain data: a session must not import
 pydantic, as the project under test may itself be pydantic. The parent parses them. The inspected
-objects belong to the tests, so each access may raise or block: see :func:`guarded`.
+objects belong to the tests, so each access may raise: see :func:`guarded`.
 
 Everything is bounded (lengths of texts, numbers of frames, exceptions and names), as a test can raise an
 error of any size. Nothing here judges: categories and owners are decided in
@@ -18,7 +18,6 @@ import linecache
 import os
 import re
 import sys
-import threading
 import types
 from collections import deque
 from pathlib import Path
@@ -63,8 +62,6 @@ MOST_LEAVES = 20
 """Number of members of an exception group that are recorded."""
 FIRST_FRAMES, LAST_FRAMES = 10, 40
 """Numbers of outermost and innermost frames that are kept of a deep traceback."""
-_MESSAGE_SECONDS = 1.0
-"""Time limit of a ``__str__`` that the project defines."""
 _LONGEST_RENDERING = 8_000
 _LONGEST_OUTPUT = 4_000
 _LONGEST_HEADLINE = 300
@@ -74,7 +71,6 @@ _MOST_NAMES = 200
 _MOST_SUBJECTS = 5
 _TIMEOUT_MESSAGE = re.compile(r"Timeout \(?>\d+(?:\.\d+)?s\)?")
 _PHASES = {phase.value: phase for phase in Phase}
-_PLAIN_TYPES = (str, int, float, bool, bytes, type(None))
 _WRAPPERS = frozenset(
     {"CollectError", "ConftestImportFailure", "PytestUnhandledThreadExceptionWarning"}
     | {"PytestUnraisableExceptionWarning"}
@@ -390,11 +386,10 @@ def _frames_of(traceback: types.TracebackType | None, project: ProjectMap) -> It
 
 def message_of(exception: BaseException) -> str:
     """Return ``str(exception)``, clipped; safe against a misbehaving ``__str__``."""
-    # No thread for most exceptions: with a builtin __str__ and plain arguments no code of the tests runs.
-    is_safe = isinstance(type(exception).__str__, (types.WrapperDescriptorType, types.MethodDescriptorType))
-    if is_safe and all(type(argument) in _PLAIN_TYPES for argument in exception.args):
-        return readable(guarded(lambda: str(exception), ""))
-    return readable(_with_time_limit(lambda: str(exception)))
+    try:
+        return readable(str(exception))
+    except (Exception, SystemExit) as error:
+        return f"<__str__ raised {type(error).__name__}>"
 
 
 def _wrapped(exception: BaseException) -> BaseException | None:
@@ -695,22 +690,3 @@ def guarded(ask: Callable[[], Answer], otherwise: Answer) -> Answer:
         return ask()
     except Exception:
         return otherwise
-
-
-def _with_time_limit(ask: Callable[[], str]) -> str:
-    """Call ``ask`` in a thread with a time limit: a ``__str__`` that never returns must not block the run.
-
-    The thread cannot be stopped; it is a daemon, so it does not keep the process alive.
-    """
-    answers: list[str] = []
-
-    def run() -> None:
-        try:
-            answers.append(ask())
-        except BaseException as error:  # SystemExit from a __str__ included
-            answers.append(f"<__str__ raised {type(error).__name__}>")
-
-    thread = threading.Thread(target=run, daemon=True, name="exception-message")
-    thread.start()
-    thread.join(_MESSAGE_SECONDS)
-    return answers[0] if answers else "<__str__ did not return>"

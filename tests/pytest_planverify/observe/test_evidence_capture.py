@@ -6,7 +6,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -22,7 +21,6 @@ from planner.model.taxonomy import Category
 from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.checks.result import JudgedCommand
 from pytest_planverify.diagnosis import diagnose
-from pytest_planverify.observe import evidence as evidence_module
 from pytest_planverify.observe.evidence import (
     LONGEST_CHAIN,
     LONGEST_MESSAGE,
@@ -56,12 +54,6 @@ class _StrRaises(Exception):
         raise SystemExit(3)
 
 
-class _StrHangs(Exception):
-    def __str__(self) -> str:
-        time.sleep(30)
-        return ""
-
-
 class _ReprRaises:
     def __repr__(self) -> str:
         raise ValueError("no")
@@ -71,11 +63,9 @@ class _ReprRaises:
         raise ValueError("no")
 
 
-def test_failing_hanging_or_huge_message_does_not_block_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence_module, "_MESSAGE_SECONDS", 0.1)
+def test_message_that_cannot_be_shown_or_is_huge_is_replaced_or_clipped() -> None:
     assert message_of(_StrRaises()) == "<__str__ raised SystemExit>"
     assert message_of(ValueError(_ReprRaises())) == "<__str__ raised ValueError>"
-    assert message_of(_StrHangs()) == "<__str__ did not return>"
     huge = message_of(ValueError("x" * 10_000_000))
     assert len(huge) < LONGEST_MESSAGE + 40
     assert huge.endswith("(10000000 characters)")
