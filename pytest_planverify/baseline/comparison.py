@@ -12,7 +12,7 @@ import os
 from collections import Counter
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from planner.model.evidence import Evidence, Selector
 from planner.model.verdicts import (
@@ -34,12 +34,12 @@ from pytest_planverify.baseline import below
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from planner.model.baseline import BaselineCheck, BaselineTest
+    from planner.model.baseline import BaselineCheck
     from planner.model.journal import CheckRun
     from planner.model.outcome import Check, Outcome
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
-    from pytest_planverify.baseline.kept_baseline import KeptBaseline
+    from pytest_planverify.baseline.kept_baseline import KeptBaseline, Standing
     from pytest_planverify.checks.result import Judgement
 
 _ALWAYS_NEW = frozenset({"hygiene", "allowlist"})
@@ -91,9 +91,8 @@ class BaselineComparison:
             test.model_copy(update={"since": self._since(todo_id, test.nodeid, test.outcome)})
             for test in check.tests
         )
-        known = (self._kept.test(below(self._flat, todo_id, test.nodeid)) for test in check.tests)
-        recorded = self._kept.check(todo_id, check.id)
-        at_base = check_at_base(recorded, [test for test in known if test is not None])
+        known = (self._kept.standing(below(self._flat, todo_id, test.nodeid)) for test in check.tests)
+        at_base = check_at_base(self._kept.check(todo_id, check.id), known)
         # Of a red check the todo itself has to repair all failures, of a mixed one only the new ones.
         if at_base is CheckAtBase.MIXED and self._kept.begins_run:
             at_base = CheckAtBase.RED
@@ -132,30 +131,19 @@ class BaselineComparison:
 
     def _since(self, todo_id: str, nodeid: str, outcome: TestOutcome) -> Since:
         """Return since when a test of a todo has its outcome."""
-        name = below(self._flat, todo_id, nodeid)
-        recorded = self._kept.test(name)
-        # Whether an unrecorded test existed matters, and is searched in its file, only if it fails now.
-        missing = recorded is None and outcome.is_red
-        return since_of(outcome, recorded, may_have_been_there=missing and self._kept.had_test(name))
+        return since_of(outcome, self._kept.standing(below(self._flat, todo_id, nodeid)))
 
 
-def since_of(now: TestOutcome, then: BaselineTest | None, *, may_have_been_there: bool) -> Since:
-    """Return how a test's result compares with its result at the baseline.
-
-    ``then`` is ``None`` if the baseline has no result of the test: it did not exist then, or, if
-    ``may_have_been_there``, perhaps existed and was not run.
-    """
+def since_of(now: TestOutcome, then: Standing) -> Since:
+    """Return how a test's result compares with its state at the baseline."""
     # A skipped test, for example, shows neither a failure nor its absence.
     if not now.is_red and now not in GREEN:
         return Since.UNKNOWN
-    if then is None:
-        return Since.NEW if now.is_red and not may_have_been_there else Since.UNKNOWN
-    if then.flaky:
+    if then == "flaky":
         return Since.FLAKY_AT_BASE
     if now.is_red:
-        return Since.PRE_EXISTING if then.outcome.is_red else Since.NEW
-    failed_then = then.outcome.is_red or then.outcome is TestOutcome.XFAILED
-    return Since.FIXED if failed_then else Since.UNKNOWN
+        return {"red": Since.PRE_EXISTING, "unknown": Since.UNKNOWN}.get(then, Since.NEW)
+    return Since.FIXED if then in ("red", "expected") else Since.UNKNOWN
 
 
 def since_of_check(then: BaselineCheck | None, signature: str | None) -> Since:
@@ -172,20 +160,16 @@ def since_of_check(then: BaselineCheck | None, signature: str | None) -> Since:
     return Since.NEW if then.verdict is Verdict.PASSED or then.verdict.is_red else Since.UNKNOWN
 
 
-def check_at_base(then: BaselineCheck | None, tests: Iterable[BaselineTest]) -> CheckAtBase | None:
+def check_at_base(then: BaselineCheck | None, tests: Iterable[Standing]) -> CheckAtBase | None:
     """Return the state of a check at the baseline: by its tests that ran there, else by its verdict.
 
     Returns ``None`` if the baseline decides neither.
     """
-    known = list(tests)
-    if not known:
+    known = {"red": CheckAtBase.RED, "flaky": CheckAtBase.MIXED}
+    found = {known.get(each, CheckAtBase.GREEN) for each in tests if each not in ("unknown", "absent")}
+    if not found:
         return None if then is None else _BY_VERDICT.get(then.verdict)
-    if any(test.flaky for test in known):
-        return CheckAtBase.MIXED
-    reds = sum(test.outcome.is_red for test in known)
-    if reds == 0:
-        return CheckAtBase.GREEN
-    return CheckAtBase.RED if reds == len(known) else CheckAtBase.MIXED
+    return found.pop() if len(found) == 1 else CheckAtBase.MIXED
 
 
 def count_since(outcomes: Iterable[Outcome]) -> dict[Since, int]:
@@ -210,9 +194,6 @@ NO_BASELINE = (
 )
 
 _MISSING = ("missing_file", "missing_id")
-
-Standing = Literal["red", "absent", "green", "flaky", "skipped", "unknown"]
-"""State before the work: ``absent`` did not exist, ``unknown`` may have existed but did not run."""
 
 _UNPROVED: dict[Standing, str] = {
     "unknown": "not run for the baseline, so it is unknown whether it failed",
@@ -356,7 +337,8 @@ class Demands:
     def _why_unproved(self, todo: Todo, tests: Sequence[str]) -> str | None:
         """Return why passing tests prove nothing; ``None`` if one of them failed or was missing before."""
         standings = {self._standing(todo, name) for name in tests}
-        if standings & {"red", "absent"}:
+        # A test that was expected to fail shows that the feature was missing, like a failed one.
+        if standings & {"red", "expected", "absent"}:
             return None
         assert self._kept is not None
         whole = self._kept.check(todo.id, TURN_GREEN)
@@ -370,16 +352,7 @@ class Demands:
     def _standing(self, todo: Todo, nodeid: str) -> Standing:
         """Return the state of a todo's test at the baseline."""
         assert self._kept is not None
-        name = below(self._flat, todo.id, nodeid)
-        before = self._kept.test(name)
-        if before is None:
-            return "unknown" if self._kept.had_test(name) else "absent"
-        if before.flaky:
-            return "flaky"
-        # A test that was expected to fail shows that the feature was missing, like a failed one.
-        if before.outcome.is_red or before.outcome is TestOutcome.XFAILED:
-            return "red"
-        return "green" if before.outcome in GREEN else "skipped"
+        return self._kept.standing(below(self._flat, todo.id, nodeid))
 
     @cached_property
     def _passing_before(self) -> Sequence[str]:

@@ -15,14 +15,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from planner.errors import BaselineError
 from planner.model.baseline import Acceptance, JudgeKind, Remake
+from planner.model.verdicts import TestOutcome
 from planner.planfile.file_writer import replace_file
 from planner.planfile.plan_folder import HOME, PLANS, PlanFolder, file_name, make_home
 from planner.planfile.project_files import read_regular
 from planner.planfile.record_files import baseline_bytes, parse_baseline, read_baseline
+from planner.policy.outcomes import GREEN
 from pytest_planverify.baseline import REFS, record_command
 from pytest_planverify.baseline.repository import GitFailed, Repository
 from pytest_planverify.baseline.work_tree import LARGEST_BYTES, Judges, WorkTree, judges_of
@@ -31,8 +33,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
-    from planner.model.baseline import Baseline, BaselineCheck, BaselineTest
+    from planner.model.baseline import Baseline, BaselineCheck
     from planner.planfile.tree import FlatPlan
+
+Standing = Literal["red", "expected", "green", "skipped", "flaky", "unknown", "absent"]
+"""State of a test at the baseline.
+
+``expected`` was expected to fail, ``unknown`` may have existed but did not run, ``absent`` did not exist.
+"""
 
 OBJECTS = "baseline/objects"
 """Folder of file contents that no commit contains, named by SHA-256."""
@@ -139,35 +147,34 @@ class KeptBaseline:
         ]
         return candidates[0] if len(candidates) == 1 else path
 
-    def test(self, nodeid: str) -> BaselineTest | None:
-        """Return a test's result at the baseline; that of its file if the file could not be collected.
-
-        ``None`` if the test did not run.
-        """
+    def standing(self, nodeid: str) -> Standing:
+        """Return the state that a test had at the baseline."""
         name = self.former(nodeid)
-        return self.document.tests.get(name) or self.document.tests.get(name.partition("::")[0])
+        # The record of a file is that of one which could not be collected.
+        test = self.document.tests.get(name) or self.document.tests.get(name.partition("::")[0])
+        if test is None:
+            return "unknown" if self._may_have_had(name) else "absent"
+        if test.flaky:
+            return "flaky"
+        if test.outcome.is_red:
+            return "red"
+        if test.outcome is TestOutcome.XFAILED:
+            return "expected"
+        return "green" if test.outcome in GREEN else "skipped"
 
-    def had_test(self, nodeid: str) -> bool:
-        """Return whether a test may have existed at the baseline: it ran, or its file contains its name.
-
-        ``True`` also if the file's former content is lost.
-        """
-        if self.test(nodeid) is not None:
-            return True
-        path, _, names = self.former(nodeid).partition("[")[0].partition("::")
-        if path not in self.document.files:
+    def _may_have_had(self, nodeid: str) -> bool:
+        """Return whether a test that did not run may have existed: its file has its name, or is lost."""
+        function = nodeid.partition("[")[0]
+        path, _, names = function.partition("::")
+        # One that ran with other parameters did not exist with these.
+        if path not in self.document.files or function in self._functions:
             return False
         # By text, not by syntax: this only has to exclude tests that certainly did not exist.
         name = names.rpartition("::")[2]
-        function = f"{path}::{names}"
-        if function in self._functions:
-            return False  # the test ran with other parameters, so these did not exist
         content = self.read(path)
-        return (
-            content is None
-            or not name
-            or re.search(rf"\b{re.escape(name)}\b".encode(), content) is not None
-        )
+        if content is None or not name:
+            return True
+        return re.search(rf"\b{re.escape(name)}\b".encode(), content) is not None
 
 
 def find_baseline(root: Path, plan_id: str) -> KeptBaseline | None:

@@ -212,18 +212,13 @@ class SessionComparison:
                     if self._is_off_limits(file):
                         message = f"{_are(names, f' of {check.id} of {todo_id}')} no longer collected"
                         yield _signal("test-vanished", message, path=file, nodeid=names[0])
-                for file, names in _by_file(name for name in idle if self._was_red(name)):
+                for file, names in _by_file(name for name in idle if self._kept.standing(name) == "red"):
                     if not self._is_accepted(file):
                         were = "it was red" if len(names) == 1 else "they were red"
                         message = (
                             f"{_are(names)} skipped or expected to fail since the baseline, where {were}"
                         )
                         yield _signal("test-skipped-since", message, path=file, nodeid=names[0])
-
-    def _was_red(self, nodeid: str) -> bool:
-        """Return whether a test failed at the baseline, and was not flaky."""
-        was = self._kept.test(nodeid)
-        return was is not None and was.outcome.is_red and not was.flaky
 
 
 def _contradictions(sessions: Sequence[SessionSeen], before: SessionInventory) -> Iterator[HygieneSignal]:

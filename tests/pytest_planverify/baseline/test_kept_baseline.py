@@ -29,7 +29,6 @@ from planner.model.baseline import (
     Remake,
     SessionInventory,
 )
-from planner.model.verdicts import TestOutcome
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import baseline_bytes, parse_baseline, read_baseline
 from pytest_planverify.baseline import load_baseline
@@ -175,19 +174,20 @@ def test_acceptance_applies_only_to_the_exact_content(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodeid", "there"),
+    ("nodeid", "standing"),
     [
-        ("test_a.py::test_run", True),
-        ("test_a.py::test_run[2]", False),
-        ("test_a.py::test_other", True),
-        ("test_a.py::test_othe", False),
-        ("test_a.py::Test::test_inner", True),
-        ("test_b.py::test_x", False),
-        ("test_broken.py::test_x", True),
+        ("test_a.py::test_run", "green"),
+        ("test_a.py::test_run[2]", "absent"),
+        ("test_a.py::test_other", "unknown"),
+        ("test_a.py::test_othe", "absent"),
+        ("test_a.py::Test::test_inner", "unknown"),
+        ("test_b.py::test_x", "absent"),
+        ("test_broken.py::test_x", "red"),
+        ("test_lost.py::test_x", "unknown"),
     ],
 )
-def test_test_existed_if_it_was_run_or_its_file_defined_it(
-    tmp_path: Path, nodeid: str, there: bool
+def test_test_existed_if_it_was_run_or_its_file_may_define_it(
+    tmp_path: Path, nodeid: str, standing: str
 ) -> None:
     content = b"def test_run(n): ...\ndef test_other(): ...\nclass Test:\n    def test_inner(self): ...\n"
     digest = sha256(content)
@@ -195,10 +195,10 @@ def test_test_existed_if_it_was_run_or_its_file_defined_it(
         "test_a.py::test_run": {"outcome": "passed"},
         "test_broken.py": {"outcome": "error"},
     }
-    files = {"test_a.py": {"sha256": digest, "kind": "test"}}
+    files = {"test_a.py": {"sha256": digest, "kind": "test"}, "test_lost.py": {"sha256": "0"}}
     keep_baseline(tmp_path, baseline(tests=tests, files=files), {digest: content})
     kept = loaded(tmp_path)
-    assert kept.had_test(nodeid) is there
+    assert kept.standing(nodeid) == standing
     assert kept.kind_of("test_a.py") is JudgeKind.TEST
     assert kept.kind_of("new/conftest.py") is JudgeKind.CONFTEST
 
@@ -224,16 +224,13 @@ def test_renamed_file_keeps_its_tests(tmp_path: Path) -> None:
     (tmp_path / "test_d.py").write_bytes(b"2")
     kept = loaded(tmp_path)
     assert kept.former("moved/test_z.py::test_x[1]") == "test_a.py::test_x[1]"
-    held = kept.test("moved/test_z.py::test_x[1]")
-    assert held is not None
-    assert held.outcome is TestOutcome.FAILED
-    assert kept.had_test("moved/test_z.py::test_x[1]")
+    assert kept.standing("moved/test_z.py::test_x[1]") == "red"
     assert kept.former("test_d.py::test") == "test_d.py::test"  # two missing files had this content
     assert kept.former("nowhere.py::test") == "nowhere.py::test"
     (tmp_path / "test_c.py").write_bytes(b"2")
     assert loaded(tmp_path).former("test_d.py") == "test_b.py"
     (tmp_path / "test_a.py").write_bytes(b"1")  # a copy is not a rename
-    assert loaded(tmp_path).test("moved/test_z.py::test_x[1]") is None
+    assert loaded(tmp_path).standing("moved/test_z.py::test_x[1]") == "absent"
 
 
 @pytest.mark.parametrize(

@@ -4,36 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from planner.model.baseline import BaselineCheck, BaselineTest
+from planner.model.baseline import BaselineCheck
 from planner.model.verdicts import CheckAtBase, TestOutcome, Verdict
 from pytest_planverify.baseline.comparison import check_at_base, since_of, since_of_check
-
-ABSENT, MAYBE, FLAKY = "absent", "maybe", "flaky"
+from pytest_planverify.baseline.kept_baseline import Standing
 
 PASSED, FAILED = ("passed", "xpassed"), ("failed", "error", "timeout", "crashed")
-LEFT_OUT = ("skipped", "xfailed")
 TABLE = [
-    (FAILED, (*PASSED, *LEFT_OUT, ABSENT), "new"),
-    (FAILED, FAILED, "pre_existing"),
-    (FAILED, (MAYBE,), "unknown"),
-    (PASSED, (*PASSED, "skipped", ABSENT, MAYBE), "unknown"),
-    (PASSED, (*FAILED, "xfailed"), "fixed"),
-    ((*FAILED, *PASSED), (FLAKY,), "flaky_at_base"),
-    ((*LEFT_OUT, "not_run"), (*PASSED, *FAILED, FLAKY, ABSENT), "unknown"),
+    (FAILED, ("green", "skipped", "expected", "absent"), "new"),
+    (FAILED, ("red",), "pre_existing"),
+    (FAILED, ("unknown",), "unknown"),
+    (PASSED, ("green", "skipped", "absent", "unknown"), "unknown"),
+    (PASSED, ("red", "expected"), "fixed"),
+    ((*FAILED, *PASSED), ("flaky",), "flaky_at_base"),
+    (("skipped", "xfailed", "not_run"), ("green", "red", "flaky", "absent"), "unknown"),
 ]
-ROWS = [(now, then, since) for nows, thens, since in TABLE for now in nows for then in thens]
 
 
-def at_base(then: str) -> BaselineTest | None:
-    if then in (ABSENT, MAYBE):
-        return None
-    return BaselineTest(outcome=TestOutcome("failed" if then == FLAKY else then), flaky=then == FLAKY)
-
-
-@pytest.mark.parametrize(("now", "then", "since"), ROWS)
-def test_since_follows_from_the_result_now_and_at_the_baseline(now: str, then: str, since: str) -> None:
-    found = since_of(TestOutcome(now), at_base(then), may_have_been_there=then == MAYBE)
-    assert found == since
+@pytest.mark.parametrize(("nows", "thens", "since"), TABLE)
+def test_since_follows_from_the_result_now_and_at_the_baseline(
+    nows: tuple[str, ...], thens: tuple[Standing, ...], since: str
+) -> None:
+    assert {since_of(TestOutcome(now), then) for now in nows for then in thens} == {since}
 
 
 @pytest.mark.parametrize(
@@ -61,22 +53,22 @@ def test_a_failure_without_tests_is_compared_by_check_verdict_and_signature(
 @pytest.mark.parametrize(
     ("verdict", "known", "worth"),
     [
-        ("failed", ["failed", "error"], "red"),
-        ("failed", ["failed", "passed"], "mixed"),
-        ("failed", ["failed", "skipped"], "mixed"),
-        ("failed", ["failed", FLAKY], "mixed"),
-        ("passed", ["passed", "skipped"], "green"),
-        ("failed", [], "red"),
+        ("failed", ["red", "red", "absent"], "red"),
+        ("failed", ["red", "green"], "mixed"),
+        ("failed", ["red", "skipped"], "mixed"),
+        ("failed", ["red", "flaky"], "mixed"),
+        ("failed", ["flaky"], "mixed"),
+        ("passed", ["green", "skipped", "expected"], "green"),
+        ("failed", ["unknown"], "red"),
         ("passed", [], "green"),
         ("flaky", [], "mixed"),
         ("inconclusive", [], None),
         (None, [], None),
-        (None, ["failed"], "red"),
+        (None, ["red"], "red"),
     ],
 )
 def test_a_check_is_red_at_the_baseline_only_if_all_its_tests_were_red(
-    verdict: str | None, known: list[str], worth: str | None
+    verdict: str | None, known: list[Standing], worth: str | None
 ) -> None:
     then = None if verdict is None else BaselineCheck(verdict=Verdict(verdict))
-    ran = [test for name in known if (test := at_base(name)) is not None]
-    assert check_at_base(then, ran) == (None if worth is None else CheckAtBase(worth))
+    assert check_at_base(then, known) == (None if worth is None else CheckAtBase(worth))
