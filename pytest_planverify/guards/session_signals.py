@@ -194,7 +194,10 @@ class SessionComparison:
                 before, now = (
                     Counter(map(_function, tests)) for tests in (was.tests, (t.nodeid for t in check.tests))
                 )
-                red = (name for name in was.tests if self._was_red(below(self._flat, todo_id, name)))
+                standing = {
+                    name: self._kept.standing(below(self._flat, todo_id, name)) for name in was.tests
+                }
+                red = (name for name, then in standing.items() if then == "red")
                 fewer = (
                     below(self._flat, todo_id, name)
                     for name in dict.fromkeys(map(_function, red))
