@@ -255,13 +255,13 @@ def _are_lost(records: Iterable[Record]) -> bool:
 
 def _shown(file: str, root: Path) -> str:
     """Return a file relative to the root if it lies below the root or in a folder above it."""
-    if not file or "\0" in file:  # unknown: its real path would be the working directory; or forged
+    if not os.path.isabs(file) or "\0" in file:  # unknown, relative already, or forged
         return file
     # As named, then without symbolic links, which either path may contain.
     for path, folder in ((Path(file), root), (Path(os.path.realpath(file)), Path(os.path.realpath(root)))):
         if path.is_relative_to(folder):
             return path.relative_to(folder).as_posix()
-        if path.is_absolute() and folder.is_relative_to(path.parent):
+        if folder.is_relative_to(path.parent):
             return Path(os.path.relpath(path, folder)).as_posix()
     return file
 

@@ -5,7 +5,7 @@ pytest up to a point that does not depend on the project: configured, with plugi
 session started, but without any conftest or test file. If a conftest implements a hook that the server
 has already called, the worker asks to be replaced by one that is forked earlier.
 
-Both ways end in :class:`Session`, and both write the same records. Servers are forked in
+Both ways are a :class:`Session`, and both write the same records. Servers are forked in
 :mod:`pytest_planverify.session.fork_server`; a cold start, with an interpreter of its own, begins in
 :mod:`pytest_planverify.session.cold`.
 """
@@ -70,7 +70,7 @@ def run_worker(spec: WorkerSpec) -> int:
     _enter_environment(spec.start)
     note_modules()
     with _whole_session(spec, ModuleShelf()) as session:
-        session.status = int(pytest.main(session.args, plugins=[session.steps]))
+        session.status = int(pytest.main(session.args, plugins=[session]))
     return session.status
 
 
@@ -87,7 +87,7 @@ def session_of_group(start: Start, level: Level, wait: Callable[[], WorkerSpec])
         _fill_shelf(shelf, start)
         return _whole_session(wait(), shelf)
     _redirect(os.devnull)  # what pytest prints at its start belongs to no single worker
-    return Session(_Steps(shelf, level, start, wait), [*start.options, *start.probe])
+    return Session([*start.options, *start.probe], shelf, level, start, wait)
 
 
 def register_in_xdist_worker(config: pytest.Config) -> None:
@@ -119,52 +119,109 @@ def leave_interpreter() -> None:
                 each.flush()
 
 
-class _Steps:
-    """Plugin that follows pytest's start up to the collection, and forks at the server's level.
+class Session:
+    """Context manager around a call of pytest, and the plugin that follows its start and its end.
 
-    Without ``wait`` it runs in a worker from the beginning and forks nothing. It is registered without a
-    name, so that no project can look it up.
+    The caller makes the call itself, with the session as a plugin, which keeps our frames off the stack: a
+    test that recurses up to the limit must get nearly as deep as when its command runs alone. The plugin
+    forks at the server's level; without ``wait`` it runs in a worker from the beginning. It is registered
+    without a name, so that no project can look it up.
+
+    On exit it records how pytest ended and suppresses the error. In a server that has not forked it raises
+    :class:`CannotServe` instead.
     """
 
     def __init__(
         self,
+        args: Sequence[str],
         shelf: ModuleShelf,
         level: Level = Level.IMPORTED,
         start: Start | None = None,
         wait: Callable[[], WorkerSpec] | None = None,
     ) -> None:
-        self.recorder = Recorder()
-        self.journal: JournalWriter | None = None
+        self.args = list(args)
+        self.status = HARNESS_EXIT
+        """Exit status of pytest, set by the caller."""
+        self._recorder = Recorder()
+        self._journal: JournalWriter | None = None
         """Journal of the worker; ``None`` in a server."""
-        self.failure: CannotServe | None = None
+        self._failure: CannotServe | None = None
         """Reason for giving up, kept because pytest reports exceptions of some hooks by itself."""
         self._shelf = shelf
         self._level = level
         self._start = start
         self._wait = wait
 
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        journal = self._journal
+        if journal is None:  # still the server: only a worker has a journal
+            reason = "pytest did not come to the point to be forked at"
+            raise self._failure or CannotServe(Level.IMPORTED, reason)
+        if isinstance(error, SystemExit):
+            journal.write("stopped", worker="", reason=f"SystemExit: {error.code}")
+            self.status = error.code if isinstance(error.code, int) else int(bool(error.code))
+        elif error is not None and not isinstance(error, CannotServe):
+            text = "".join(traceback.format_exception(error))
+            journal.write("internal_error", worker="", text=text[-20_000:])
+        # Tests may have closed the streams, or replaced them by objects without flush().
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        audit = self._recorder.audit
+        if audit is not None:
+            journal.write("files_read", **audit.files.facts())
+        journal.write("session_ended", exit_status=self.status)
+        return True
+
+    def begin(self, spec: WorkerSpec) -> None:
+        """Turn this process into the worker of ``spec``: streams, environment, journal and observers."""
+        if spec.log is not None:
+            _redirect(spec.log)
+        os.environ.update(spec.env)
+        sys.argv[:] = [sys.argv[0], *spec.args]
+        importlib.invalidate_caches()  # earlier commands may have changed folders and archives on sys.path
+        journal = self._journal = _open_journal(spec)
+        board.open(spec.board, spec.slot)
+        self._shelf.hand_out(
+            lambda reason: self._restart(None, reason),
+            lambda name: journal.write("module_handed_out", name=name),
+        )
+        # From here on the project's doings are recorded; nothing of it has been imported yet.
+        recorder = self._recorder
+        recorder.begin(spec, journal)
+        recorder.audit = watch(spec)
+        recorder.watch_for_crashes()
+        _leave_removals_to_parent(journal, recorder.soft_limits)
+        soft = bool(spec.limit_seconds) and recorder.soft_limits.listen(spec.limit_seconds or 0.0)
+        journal.write("session_started", worker="", pid=os.getpid(), soft_limit=soft)
+
+    # -- hooks -----------------------------------------------------------------------------------
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_addhooks(self, pluginmanager: pytest.PytestPluginManager) -> None:
         """Register the recorder and its companions, before pytest parses options."""
-        _register(pluginmanager, self.recorder)
+        _register(pluginmanager, self._recorder)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_cmdline_parse(self) -> Generator[None, pytest.Config, pytest.Config]:
         """Record errors of pytest's start, which pytest itself only prints."""
         try:
             config = yield
-            self.recorder.config = config
+            self._recorder.config = config
             return config
         except pytest.UsageError as error:
-            if self.journal is not None:
-                self.journal.write("usage_error", worker="", message=str(error))
+            if self._journal is not None:
+                self._journal.write("usage_error", worker="", message=str(error))
             raise
         except BaseException as error:
-            if self.journal is not None:
+            if self._journal is not None:
                 from pytest_planverify.observe.evidence import startup_evidence
 
-                evidence = startup_evidence(error, self.recorder.project)
-                self.journal.write("startup_failure", worker="", evidence=evidence)
+                evidence = startup_evidence(error, self._recorder.project)
+                self._journal.write("startup_failure", worker="", evidence=evidence)
             raise
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -206,7 +263,7 @@ class _Steps:
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Register the relay of reports, if user reporters are active, and cheapen confirmations."""
-        spec = getattr(self.recorder, "spec", None)
+        spec = getattr(self._recorder, "spec", None)
         if spec is not None and spec.relay is not None:
             relay.register(config, Path(spec.relay))
         if spec is not None and spec.confirming and config.option.tbstyle in ("auto", "long"):
@@ -261,7 +318,7 @@ class _Steps:
         # Capturing is stopped around the redirection: it has saved the server's streams and would restore
         # them later.
         capture.stop_global_capturing()
-        _start_worker(spec, self, self._shelf)
+        self.begin(spec)
         _apply_arguments(config, spec, self._start.probe)
         capture.start_global_capturing()  # the server's capture files would be shared by all workers
         self._load_conftests(config)
@@ -271,7 +328,7 @@ class _Steps:
             reporter._tw._file = sys.stdout  # it was made for the stream of the server
         if self._level is Level.STARTED:
             # In the server both hooks were called without a spec, hence without effect.
-            self.recorder.pytest_configure(config)
+            self._recorder.pytest_configure(config)
             self.pytest_configure(config)
             _clear_collected_exceptions(config)
 
@@ -292,12 +349,12 @@ class _Steps:
         try:
             load(early_config=config, args=list(config.invocation_params.args), parser=config._parser)
         except BaseException as error:  # only an earlier level reports it as pytest does
-            _restart(self.journal, Level.IMPORTED, f"a conftest raised {type(error).__name__}")
+            self._restart(Level.IMPORTED, f"a conftest raised {type(error).__name__}")
         for plugin in config.pluginmanager.get_plugins():
             for level, hooks in _LATE_HOOKS.items() if id(plugin) not in before else ():
                 for hook in hooks if level <= self._level else ():
                     if getattr(plugin, hook, None) is not None:
-                        _restart(self.journal, Level(level - 1), f"a conftest has {hook}")
+                        self._restart(Level(level - 1), f"a conftest has {hook}")
 
     def _require_harmless(self, config: pytest.Config, hook: str, level: Level) -> None:
         """Give up if an unknown plugin implements a hook, which the server would call once for all workers.
@@ -311,9 +368,18 @@ class _Steps:
                 self._give_up(CannotServe(level, f"the plugin {module} implements {hook}"))
 
     def _give_up(self, failure: CannotServe) -> NoReturn:
-        """Abort the start of pytest; :class:`Session` raises the failure again if pytest swallows it."""
-        self.failure = failure
+        """Abort the start of pytest; the failure is raised again at the end if pytest swallows it."""
+        self._failure = failure
         raise failure
+
+    def _restart(self, level: Level | None, reason: str) -> NoReturn:
+        """Ask the parent for a replacement that starts at an earlier level, and exit.
+
+        A ``level`` of ``None`` asks for one without preloaded modules.
+        """
+        assert self._journal is not None
+        self._journal.write("restart", level=None if level is None else int(level), reason=reason)
+        exit_process(RESTART_EXIT)
 
 
 def _fill_shelf(shelf: ModuleShelf, start: Start) -> None:
@@ -330,72 +396,11 @@ def _fill_shelf(shelf: ModuleShelf, start: Start) -> None:
         judges_at_start().compare()
 
 
-class Session:
-    """Context manager around a call of pytest that records how it ended.
-
-    The caller makes the call itself, which keeps our frames off the stack: a test that recurses up to
-    the limit must get nearly as deep as when its command runs alone. On exit it suppresses the error, after
-    recording it. In a server that has not forked it raises :class:`CannotServe` instead.
-    """
-
-    def __init__(self, steps: _Steps, args: Sequence[str]) -> None:
-        self.steps = steps
-        self.args = list(args)
-        self.status = HARNESS_EXIT
-        """Exit status of pytest, set by the caller."""
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        journal = self.steps.journal
-        if journal is None:  # still the server: only a worker has a journal
-            reason = "pytest did not come to the point to be forked at"
-            raise self.steps.failure or CannotServe(Level.IMPORTED, reason)
-        if isinstance(error, SystemExit):
-            journal.write("stopped", worker="", reason=f"SystemExit: {error.code}")
-            self.status = error.code if isinstance(error.code, int) else int(bool(error.code))
-        elif error is not None and not isinstance(error, CannotServe):
-            text = "".join(traceback.format_exception(error))
-            journal.write("internal_error", worker="", text=text[-20_000:])
-        # Tests may have closed the streams, or replaced them by objects without flush().
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError, AttributeError):
-                stream.flush()
-        audit = self.steps.recorder.audit
-        if audit is not None:
-            journal.write("files_read", **audit.files.facts())
-        journal.write("session_ended", exit_status=self.status)
-        return True
-
-
 def _whole_session(spec: WorkerSpec, shelf: ModuleShelf) -> Session:
     """Return the session of a worker that runs ``pytest.main`` from the beginning."""
-    steps = _Steps(shelf)
-    _start_worker(spec, steps, shelf)
-    return Session(steps, spec.args)
-
-
-def _start_worker(spec: WorkerSpec, steps: _Steps, shelf: ModuleShelf) -> None:
-    """Turn this process into the worker of ``spec``: streams, environment, journal and observers."""
-    if spec.log is not None:
-        _redirect(spec.log)
-    os.environ.update(spec.env)
-    sys.argv[:] = [sys.argv[0], *spec.args]
-    importlib.invalidate_caches()  # earlier commands may have changed folders and archives on sys.path
-    journal = steps.journal = _open_journal(spec)
-    board.open(spec.board, spec.slot)
-    shelf.hand_out(
-        lambda reason: _restart(journal, None, reason),
-        lambda name: journal.write("module_handed_out", name=name),
-    )
-    # From here on the project's doings are recorded; nothing of it has been imported yet.
-    steps.recorder.begin(spec, journal)
-    steps.recorder.audit = watch(spec)
-    steps.recorder.watch_for_crashes()
-    _leave_removals_to_parent(journal, steps.recorder.soft_limits)
-    soft = bool(spec.limit_seconds) and steps.recorder.soft_limits.listen(spec.limit_seconds or 0.0)
-    journal.write("session_started", worker="", pid=os.getpid(), soft_limit=soft)
+    session = Session(spec.args, shelf)
+    session.begin(spec)
+    return session
 
 
 def _open_journal(spec: WorkerSpec) -> JournalWriter:
@@ -420,16 +425,6 @@ def _leave_removals_to_parent(journal: JournalWriter, limits: SoftLimits) -> Non
             journal.write("old_folders", worker="", root=str(root), prefix=prefix, keep=keep, dead=dead)
 
     pathlib.cleanup_numbered_dir = cleanup_numbered_dir
-
-
-def _restart(journal: JournalWriter | None, level: Level | None, reason: str) -> NoReturn:
-    """Ask the parent for a replacement that starts at an earlier level, and exit.
-
-    A ``level`` of ``None`` asks for one without preloaded modules.
-    """
-    assert journal is not None
-    journal.write("restart", level=None if level is None else int(level), reason=reason)
-    exit_process(RESTART_EXIT)
 
 
 def _apply_arguments(config: pytest.Config, spec: WorkerSpec, probe: Sequence[str]) -> None:

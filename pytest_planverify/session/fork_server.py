@@ -312,7 +312,7 @@ def _serve_group(start: Start, level: Level, connection: socket.socket, group: i
     code = HARNESS_EXIT
     try:
         with session_of_group(start, level, lambda: _fork_workers(connection, group)) as session:
-            session.status = int(pytest.main(session.args, plugins=[session.steps]))
+            session.status = int(pytest.main(session.args, plugins=[session]))
         code = session.status
         leave_interpreter()
     except CannotServe as failure:
