@@ -127,8 +127,6 @@ class Baseline(ReadValue):
     """RFC 3339, UTC."""
     revision: str | None = None
     """The commit of the work tree."""
-    dirty: bool = False
-    """The tree had uncommitted changes."""
     python: str
     pytest: str
     todos: dict[str, BaselineTodo] = Field(default_factory=dict[str, BaselineTodo])

@@ -115,8 +115,6 @@ def _show(document: Baseline) -> None:
     flaky = [name for name, test in document.tests.items() if test.flaky]
     outcomes = Counter("flaky" if test.flaky else test.outcome.value for test in tests)
     place = "no git revision" if document.revision is None else f"revision {document.revision[:12]}"
-    if document.dirty:
-        place += " with uncommitted changes"
     say(f"baseline of {document.plan} at {place}, {document.made_at}")
     counts = ", ".join(f"{count} {name}" for name, count in sorted(outcomes.items())) or "none was run"
     say(f"  tests     {counts}")

@@ -34,7 +34,6 @@ from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TestOutcome
 from planner.planfile.plan_folder import PlanFolder, make_home
-from planner.planfile.project_files import is_cache_or_report
 from planner.planfile.record_files import read_outcomes
 from planner.planfile.tree import load_tree
 from planner.policy.outcomes import GREEN
@@ -74,8 +73,6 @@ class SeenTree:
     """Uncommitted contents by SHA-256, within the size limits."""
     revision: str | None = None
     """Commit that is checked out; ``None`` without git or before the first commit."""
-    dirty: bool = False
-    """Whether the tree differs from that commit."""
 
 
 def look(root: Path) -> SeenTree:
@@ -84,13 +81,9 @@ def look(root: Path) -> SeenTree:
     tree = WorkTree(root, repository)
     commit = None if repository is None else repository.commit("HEAD")
     blobs: Mapping[str, str] = {}
-    dirty = False
     if repository is not None and commit is not None:
         # Configuration in folders above the root is listed only if it is named.
         blobs = repository.blobs(commit, *(path for path in tree.paths if path.startswith("../")))
-        changed, added = repository.differing(commit)
-        # With a trailing slash git lists other repositories, which are no part of this one.
-        dirty = any(not path.endswith("/") and not is_cache_or_report(path) for path in (*changed, *added))
     files: dict[str, BaselineFile] = {}
     contents: dict[str, bytes] = {}
     size = 0
@@ -106,7 +99,7 @@ def look(root: Path) -> SeenTree:
                 size += len(content)
                 contents[digest] = content
             files[path] = BaselineFile(sha256=digest, committed=committed)
-    return SeenTree(tree=tree, files=files, contents=contents, revision=commit, dirty=dirty)
+    return SeenTree(tree=tree, files=files, contents=contents, revision=commit)
 
 
 def make_baseline(
@@ -131,7 +124,6 @@ def make_baseline(
         plan_digest=flat.loaded.digest,
         made_at=now("seconds"),
         revision=seen.revision,
-        dirty=seen.dirty,
         python=platform.python_version(),
         pytest=document.run.pytest,
         todos=dict(todos_of(flat, document)),
