@@ -107,9 +107,6 @@ def _newest_run(plan: Path) -> RecordedRun:
 
 # -- words ---------------------------------------------------------------------------------------------
 
-LEARNED = "learned"
-"""The rule that a diagnosis names where corrections have overridden the rules."""
-
 PLAN_KEY = "key of a plan"
 _DIAGNOSIS = "rule of the diagnosis"
 KEYS_PAGE = "docs/reference/plan-keys.md"
@@ -226,9 +223,6 @@ def _diagnosis_rules() -> Iterator[Explanation]:
         }
         pairs = tuple((label, text) for label, texts in facts.items() for text in texts)
         yield Explanation(rule["id"], _DIAGNOSIS, rule["because"], pairs)
-    # That rule is made of what people have corrected, so the generated table does not have it.
-    means = "Enough people have corrected the diagnosis of this failure in the same way."
-    yield Explanation(LEARNED, _DIAGNOSIS, means, (("sure", "the share of people who agree"),))
 
 
 def _rules_of_the_planner() -> Iterator[Explanation]:

@@ -395,5 +395,5 @@ def _record_at(
     # Of uncommitted files only the plans belong to it, which are the current ones.
     plans = {os.path.relpath(part.path, root) for part in flat.parts}
     kept = {name: file for name, file in document.files.items() if file.committed or name in plans}
-    document = document.model_copy(update={"revision": commit, "dirty": False, "files": kept})
+    document = document.model_copy(update={"revision": commit, "files": kept})
     return document, seen.contents

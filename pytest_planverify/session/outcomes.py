@@ -1,7 +1,6 @@
 """Assembly of outcomes: state of each todo, its diagnosed failures, root causes, and the summary.
 
-Failures are diagnosed by :class:`Opinions`: plugins are asked first, then the rules, then people's
-corrections apply.
+Failures are diagnosed by :class:`Opinions`: plugins are asked first, then the rules.
 """
 
 from __future__ import annotations
@@ -12,12 +11,10 @@ import shlex
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from planner.catalog.test_paths import is_test_path
-from planner.errors import LogError
 from planner.model.evidence import ChangedFile
 from planner.model.journal import CheckRun
 from planner.model.outcome import Check, Diagnosis, Failure, Outcome, OutcomeMetrics, Summary
@@ -48,7 +45,6 @@ if TYPE_CHECKING:
 
     from planner.model.evidence import Evidence, Hunk
     from planner.model.outcome import Cause
-    from planner.model.past import Correction
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.changes import Changes
@@ -385,7 +381,7 @@ def find_outcomes(
             result=each.result,
             shown_path=each.shown,
             changes=each.changes,
-            diagnose=opinions.below(each.folder.home),
+            diagnose=opinions.diagnose,
             recording=recording,
             baseline=each.baseline,
             green=green,
@@ -526,58 +522,26 @@ def write_reports(results: Iterable[Assembled], run_id: str, causes: Sequence[Ca
 
 
 HOOK = "pytest_planverify_diagnose"
-FILE = "corrections.jsonl"
-"""File of people's corrections in the ``.planverify`` folder."""
-
-MOST = 500
-"""Number of newest corrections that are read."""
-
 _LONGEST = 200
 
 
 class Opinions:
-    """Diagnoses the failures of a run, and collects notes about plugins and stores that failed."""
+    """Diagnoses the failures of a run, and collects notes about plugins that failed."""
 
     def __init__(self, pluginmanager: pytest.PytestPluginManager) -> None:
         self._plugins = pluginmanager
         self._notes: dict[str, None] = {}
-        self._now = datetime.now(UTC)
-        self._corrections: dict[Path, tuple[Correction, ...]] = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """One line each on plugins that raised or returned nonsense, and on unreadable stores."""
+        """One line each on plugins that raised or returned nonsense."""
         return tuple(self._notes)
 
-    def below(self, home: Path) -> Callable[[Evidence], Diagnosis]:
-        """Return the function that diagnoses failures of the plan with that ``.planverify`` folder."""
-        return lambda evidence: self._ask_plugins(evidence) or self._apply_rules(evidence, home)
-
-    def _apply_rules(self, evidence: Evidence, home: Path) -> Diagnosis:
+    def diagnose(self, evidence: Evidence) -> Diagnosis:
+        """Return the diagnosis of the first plugin that gives one, else that of the rules."""
         from pytest_planverify.diagnosis import diagnose  # imported late: a passing run needs no rules
-        from pytest_planverify.diagnosis.corrections import learned, may_learn
 
-        diagnosis = diagnose(evidence)
-        if not may_learn(diagnosis):
-            return diagnosis
-        return learned(diagnosis, self.corrections(home))
-
-    def corrections(self, home: Path) -> tuple[Correction, ...]:
-        """Return people's corrections, newest first; read once per run.
-
-        An unreadable log counts as empty and becomes a note; it never fails a run.
-        """
-        file = home / FILE
-        if home not in self._corrections:
-            self._corrections[home] = ()
-            if os.path.lexists(file):  # else spare the imports
-                from planner.store.corrections import read_corrections
-
-                try:
-                    self._corrections[home] = read_corrections(file, self._now, MOST)
-                except LogError as error:
-                    self._notes[f"corrections were not used: {error}"] = None
-        return self._corrections[home]
+        return self._ask_plugins(evidence) or diagnose(evidence)
 
     def _ask_plugins(self, evidence: Evidence) -> Diagnosis | None:
         """Return the first diagnosis of a plugin; one that raises or returns nonsense is skipped.

@@ -21,7 +21,6 @@ from planner.model.taxonomy import BranchReason, Category, Owner, Repeatability,
 from planner.model.verdicts import CheckKind, PlanState, Since, TodoState, Verdict
 from planner.revise.strategies import REVISION_RULES
 from pytest_planverify.diagnosis import RULES
-from pytest_planverify.diagnosis.corrections import RULE as LEARNED
 from pytest_planverify.session.exit_status import ExitStatus
 from tools import reference_pages
 from tools.corpus import catalogue
@@ -47,7 +46,7 @@ KINDS = load_glossary().kinds()
         ("rule of the revision", REVISION_RULES),
         ("rule of the engine", ENGINE_RULES.keys() - REVISION_RULES.keys()),
         ("rule of planner validate", LINT_RULES),
-        ("rule of the diagnosis", {LEARNED, *(rule.id for rule in RULES)}),
+        ("rule of the diagnosis", {rule.id for rule in RULES}),
         ("exit status", {str(int(each)) for each in (*Status, *ExitStatus, INTERRUPTED)}),
         ("edit", {model.model_fields["edit"].default for model in Edit.__args__[0].__args__}),  # type: ignore[attr-defined]
     ],

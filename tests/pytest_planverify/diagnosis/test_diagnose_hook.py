@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -118,13 +120,10 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("answer", "what"), BROKEN, ids=[what for _, what in BROKEN])
-def test_failing_plugin_is_noted_in_one_line_and_rules_decide(
-    answer: object, what: str, tmp_path: Path
-) -> None:
+def test_failing_plugin_is_noted_in_one_line_and_rules_decide(answer: object, what: str) -> None:
     opinions = opinions_of(broken=answer)
-    ask = opinions.below(tmp_path)
 
-    found = [ask(FAILED), ask(FAILED)]
+    found = [opinions.diagnose(FAILED), opinions.diagnose(FAILED)]
 
     assert [each.category for each in found] == [Category.TEST_REGRESSION] * 2
     (note,) = opinions.notes
@@ -136,19 +135,29 @@ def test_failing_plugin_is_noted_in_one_line_and_rules_decide(
 
 
 @pytest.mark.parametrize("answer", [ValueError("x"), 3], ids=["raises", "invalid"])
-def test_next_plugin_decides_after_a_failing_one(answer: object, tmp_path: Path) -> None:
+def test_next_plugin_decides_after_a_failing_one(answer: object) -> None:
     opinions = opinions_of(silent=None, ours=OURS, broken=answer)
 
-    assert opinions.below(tmp_path)(FAILED) == OURS
+    assert opinions.diagnose(FAILED) == OURS
     assert ["the plugin broken gave no valid diagnosis" in note for note in opinions.notes] == [True]
 
 
-def test_first_result_of_several_plugins_wins(tmp_path: Path) -> None:
+def test_first_result_of_several_plugins_wins() -> None:
     other = OURS.model_copy(update={"rule": "theirs"})
-    assert opinions_of(theirs=other, ours=OURS).below(tmp_path)(FAILED).rule == "ours"
-    assert opinions_of(ours=OURS, silent=None).below(tmp_path)(FAILED).rule == "ours"
+    assert opinions_of(theirs=other, ours=OURS).diagnose(FAILED).rule == "ours"
+    assert opinions_of(ours=OURS, silent=None).diagnose(FAILED).rule == "ours"
 
 
-def test_keyboard_interrupt_in_a_plugin_ends_the_run(tmp_path: Path) -> None:
+def test_keyboard_interrupt_in_a_plugin_ends_the_run() -> None:
     with pytest.raises(KeyboardInterrupt):
-        opinions_of(broken=KeyboardInterrupt()).below(tmp_path)(FAILED)
+        opinions_of(broken=KeyboardInterrupt()).diagnose(FAILED)
+
+
+def test_rules_are_imported_only_for_a_failure() -> None:
+    names = ("sqlalchemy", "planner.store", "planner.engine", "pytest_planverify.diagnosis")
+    program = (
+        f"import sys; before = set(sys.modules); import {Opinions.__module__}\n"  # coverage may be loaded
+        f"print([name for name in {names} if name in sys.modules and name not in before])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
