@@ -461,7 +461,6 @@ class _Examples:
                 messages.append(self.answers_in(piece, place))
             if isinstance(node, FUNCTIONS):
                 messages.append(self._returns_expected(node, before, is_free=site.owner is None))
-                messages.append(self._enumerates_inputs(node, module, before))
             if isinstance(node, ast.Call) and name_of(node.func) in _IN_TURN:
                 answers = _union(map(_constant_tokens, node.args)) - self._known - _COMMON
                 if len(_telling(answers)) > 1 and answers <= self._expected:
@@ -558,43 +557,6 @@ class _Examples:
             return f"{place} recognizes a call of the tests: {', '.join(sorted(tokens)[:4])}"
         return None
 
-    def _enumerates_inputs(self, function: Function, module: Module, before: Module | None) -> str | None:
-        """Return a message about a function that lists the inputs of its tests instead of a rule for them.
-
-        The answers must be made from the inputs, as "boxes" from "box": a function that has to know all of
-        its inputs, such as names of colours, may list them.
-        """
-        earlier = before.functions.get(function.name) if before is not None else None
-        listed = _compared_whole(function, module)
-        if earlier is not None and before is not None:
-            listed -= _compared_whole(earlier, before)
-        asked = self._by_function.get(function.name, ())
-        alone = _union(each for each in listed if len(each) == 1)
-        derived = {
-            token for each in asked for token in each.inputs & alone if _is_derived(token, each.answers)
-        }
-        # A pair of words is no word of a vocabulary, but answers from the words of others are: of states.
-        pairs = [each for each in listed if len(each) > 1]
-        answers = _union(each.answers - each.inputs for each in asked if each.inputs in pairs)
-        is_closed = not answers.isdisjoint(filter(_WORD.fullmatch, _union(pairs)))
-        are_asked = not is_closed and all(any(pair <= each.inputs for each in asked) for pair in pairs)
-        is_telling = len(alone - _COMMON) > 2 or any(map(_is_specific, alone - _COMMON - _CALENDAR))
-        is_rule = len(alone) > 2 and is_telling and alone <= _union(each.inputs for each in asked)
-        # Long texts and numbers are no vocabulary, and neither are several that are no words.
-        telling = _telling(alone)
-        long = (
-            telling
-            if len(telling) > 1 and len(alone) > 2 and alone <= self._vocabulary
-            else {each for each in telling if len(each) > 6 or (len(each) > 3 and each.isdigit())}
-        )
-        if (
-            (is_rule and 3 * len(derived) >= 2 * len(alone))
-            or (len(long) > max(1, _MIN_SHARE * len(alone)) and long <= self._vocabulary)
-            or (len(pairs) > 2 and are_asked)
-        ):
-            return f"{function.name} lists the inputs of its tests: {', '.join(sorted(_union(listed))[:4])}"
-        return None
-
     def _returns_expected(self, function: Function, before: Module | None, *, is_free: bool) -> str | None:
         """Return a message about a function that returns what tests expect without looking at its input.
 
@@ -636,62 +598,6 @@ class _Examples:
         if is_free and parameters.isdisjoint(used) and answers <= expected:
             return f"{function.name} looks at no argument, and returns what the tests expect"
         return None
-
-
-def _compared_whole(function: Function, module: Module) -> frozenset[Tokens]:
-    """Return the constants with which a function compares a whole argument, or several at once."""
-    names = parameters_of(function)
-    constants = module.constants | {
-        name_of(each.targets[0]): each.value for each in ast.walk(function) if isinstance(each, ast.Assign)
-    }
-    found: list[object] = []
-    for node in ast.walk(function):
-        sides: list[ast.expr] = []
-        match node:
-            case ast.Compare(
-                left=asked, ops=[ast.Eq() | ast.NotEq() | ast.In() | ast.NotIn()], comparators=sides
-            ):
-                pass
-            case ast.Subscript(value=ast.Name() | ast.Dict() as table, slice=asked):
-                sides = [table]
-            case ast.Call(func=ast.Attribute(attr="get" | "pop", value=table), args=[asked, *_]):
-                sides = [table]
-            case ast.Match(subject=asked, cases=cases):
-                patterns = [each for case in cases for each in ast.walk(case.pattern)]
-                sides = [each.value for each in patterns if isinstance(each, ast.MatchValue)]
-            case ast.Constant() | ast.Name():  # of a regular expression that lists whole texts
-                for text in _scalars(fold(node, constants)):
-                    if isinstance(text, str) and text[:1] == "^" and text[-1:] == "$":
-                        found += re.sub(r"[()?:^$]", "", text).split("|")
-                continue
-            case _:
-                continue
-        if isinstance(asked, ast.Call) and isinstance(asked.func, ast.Attribute) and not asked.args:
-            asked = asked.func.value  # name.lower()
-        if isinstance(asked, ast.Call) and name_of(asked.func) in ("frozenset", "tuple") and asked.args:
-            asked = asked.args[0]
-        parts = {name_of(each) for each in getattr(asked, "elts", [asked])}
-        for side in sides if parts <= names else ():
-            table = constants.get(name_of(side), side)
-            keys = ast.List(list(filter(None, table.keys))) if isinstance(table, ast.Dict) else table
-            value = fold(keys, constants)
-            found += [value] if not isinstance(value, list | tuple | dict) else value
-    return frozenset(
-        frozenset(map(_token, _scalars(each)))
-        if isinstance(each, tuple | list)
-        else frozenset({_token(each)})
-        for each in found
-        if each is not UNKNOWN
-    )
-
-
-def _is_derived(token: str, answers: Tokens) -> bool:
-    """Return whether an answer begins like the input, or both are numbers, so that it can be computed."""
-    if _NUMBER.fullmatch(token) and any(map(_NUMBER.fullmatch, answers)):
-        return True
-    text = token.strip("'\"")
-    starts = (answer.strip("'\"")[: max(2 * len(text) // 3, 1)] for answer in answers)
-    return any(text.startswith(start) for start in starts if start)
 
 
 def _refuses(node: ast.stmt) -> bool:
