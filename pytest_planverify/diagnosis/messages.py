@@ -6,8 +6,6 @@ import difflib
 import re
 from typing import TYPE_CHECKING
 
-from planner.model.verdicts import Side
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -32,9 +30,6 @@ _LONGEST_VALUE = 60
 _BEFORE_DIFFERENCE = 20
 """Characters that are shown before the first difference of long values."""
 _SINCE = {"baseline": "the baseline", "commit": "the last commit", "green": "the last green run"}
-
-MOST_TOLD = 50
-"""Limit of changed files in evidence; if it is reached, a file that is not listed may have changed."""
 
 
 def names_file(text: str, path: str) -> bool:
@@ -115,37 +110,6 @@ def origins_of_values(error: ExceptionFact) -> tuple[tuple[str, str], ...]:
     return tuple((value, quote(call, 80)) for value, call in found)
 
 
-def who_changed(evidence: Evidence, *, product: str | None, test: str | None) -> str:
-    """Return a sentence that contrasts changed and unchanged files, with a leading space.
-
-    For example: `` Since the baseline shop/cart.py changed, tests/test_cart.py and the contract did not.``
-    Empty if changes are unknown. ``product`` and ``test`` are the files of the two sides, if known; without
-    ``product`` the first two changed product files are named.
-    """
-    changed = evidence.changed
-    if changed is None:
-        return ""
-    named = [product] if product else [each.path for each in changed if each.side is Side.PRODUCT][:2]
-    sides = {path: path for path in named} or {"": "the product"}
-    if test is not None:
-        sides[test] = test
-    if evidence.contract_path is not None:
-        sides[evidence.contract_path.removeprefix("./")] = "the contract"
-    paths = {each.path for each in changed}
-    different = [name for path, name in sides.items() if path in paths]
-    same = [name for path, name in sides.items() if path not in paths and len(changed) < MOST_TOLD]
-    state = since(evidence).replace("s", "S", 1)
-    if different:
-        return f"{state} {_listed(different)} changed{f', {_listed(same)} did not' if same else ''}."
-    if len(same) > 1:
-        return f"{state} neither {' nor '.join(same)} changed."
-    return f"{state} {same[0]} has not changed." if same else ""
-
-
 def since(evidence: Evidence) -> str:
     """Return the state that changes are compared with as a phrase: `` since the last commit``."""
     return f" since {_SINCE.get(evidence.changed_since or '', 'the baseline or the last commit')}"
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

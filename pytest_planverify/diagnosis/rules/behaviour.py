@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.model.outcome import Location
@@ -21,7 +20,6 @@ from pytest_planverify.diagnosis.messages import (
     origins_of_values,
     place,
     quote,
-    who_changed,
 )
 from pytest_planverify.diagnosis.rule import Hit
 
@@ -49,35 +47,19 @@ def _at(case: Case) -> str:
     return place(case.raised_at, "the test")
 
 
-def _with_changes(case: Case, hit: Hit) -> Hit:
-    """Return the hit with a sentence about which side of the interface changed."""
-    test = last_frame_of(case.frames, Side.TEST)
-    product = _product_file(case)
-    changes = who_changed(case.evidence, product=product, test=test.path if test is not None else None)
-    return replace(hit, suggestion=hit.suggestion + changes)
-
-
 def _product_file(case: Case) -> str | None:
-    """Return the product's file in a mismatch of interfaces, or ``None`` if it is unknown or ambiguous.
+    """Return the file of the module or class that lacks an attribute; ``None`` if unknown or ambiguous.
 
-    The file that defines the called function, else the module of the object that lacks an attribute, else
-    the only file that the failing line refers to.
+    If no known file is that of its module, it is the only file that the failing line refers to.
     """
+    kind, _, owner = (case.error.object_type or "").rpartition(" ")
+    stem = (owner if kind == "module" else owner.rpartition(".")[0]).replace(".", "/")
     subjects = case.evidence.subjects
-    defined = _definition(case, callee_of(case.error.message) or "")
-    if defined is not None:
-        return defined.path
-    owner = case.error.object_type or ""
-    if owner:
-        is_module = owner.startswith("module ")
-        module = owner.rpartition(" ")[2] if is_module else owner.rpartition(" ")[2].rpartition(".")[0]
-        stem = module.replace(".", "/")
-        seen = (*subjects, *(case.evidence.changed or ()), *case.evidence.executed)
-        path = next(
-            (each.path for each in seen if each.path.endswith((f"{stem}.py", f"{stem}/__init__.py"))), None
-        )
-        if path is not None or is_module:
-            return path
+    seen = (*subjects, *(case.evidence.changed or ()), *case.evidence.executed) if owner else ()
+    ends = (f"{stem}.py", f"{stem}/__init__.py")
+    path = next((each.path for each in seen if each.path.endswith(ends)), None)
+    if path is not None or kind == "module":
+        return path
     files = {frame.path for frame in subjects}
     return files.pop() if len(files) == 1 else None
 
@@ -110,7 +92,7 @@ def call_does_not_fit_signature(case: Case) -> Hit | None:
         contract += f" The code has {quote(actual, _LONGEST)}."
     defined = _definition(case, callee)
     known = defined if defined is not None and not defined.path.startswith("<") else None
-    hit = Hit(
+    return Hit(
         suggestion=f"{place(defined, callee)} cannot be called as {_at(case)} does: "
         f"{quote(error.message, _LONGEST)}.{contract}",
         owner=Owner.TEST if is_kept else None,
@@ -119,7 +101,6 @@ def call_does_not_fit_signature(case: Case) -> Hit | None:
         holder=known.path if known else None,
         weight=1.0 if error.object_side is Side.PRODUCT else 0.9,
     )
-    return _with_changes(case, hit)
 
 
 def promised_attribute_missing(case: Case) -> Hit | None:
@@ -133,11 +114,10 @@ def promised_attribute_missing(case: Case) -> Hit | None:
     else:
         return None
     is_raised_by_product = any(frame.side is Side.PRODUCT for frame in case.error.frames)
-    hit = Hit(
+    return Hit(
         suggestion=f"{lacks}, which {_at(case)} uses: {case.remedy_for_missing(name)}.",
         holder=None if is_raised_by_product else _product_file(case),
     )
-    return _with_changes(case, hit)
 
 
 def wrong_kind_inside_product(case: Case) -> Hit | None:

@@ -15,7 +15,7 @@ from planner.model.outcome import Location
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import EvidenceKind, Hardness
 from pytest_planverify.diagnosis.known import SENTENCES
-from pytest_planverify.diagnosis.messages import nearest, quote, who_changed
+from pytest_planverify.diagnosis.messages import nearest, quote
 from pytest_planverify.diagnosis.rule import Hit
 
 if TYPE_CHECKING:
@@ -165,9 +165,8 @@ def contract_broken(case: Case) -> Hit | None:
 
 def _contract_hit(case: Case, fact: ContractFact) -> Hit:
     """Return the hit for a contract that the code is not known to satisfy."""
-    changes = who_changed(case.evidence, product=fact.module_path, test=None)
     return Hit(
-        suggestion=_contract_sentence(fact, case.evidence.headline) + changes,
+        suggestion=_contract_sentence(fact, case.evidence.headline),
         location=Location(path=fact.module_path or fact.path, line=fact.line, function=fact.function),
         owner=Owner.PLAN if fact.problem == "unreadable" else None,
         # A module that does not exist may as well be called an artifact that is missing.
