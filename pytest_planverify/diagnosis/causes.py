@@ -57,7 +57,7 @@ class Mark(NamedTuple):
 def _marks_of(evidence: Evidence, diagnosis: Diagnosis) -> Iterator[Mark]:
     """Yield the marks by which a failure may share its cause with failures of other signatures."""
     case = Case.of(evidence)
-    yield from _marks_of_error(case, diagnosis) if case.has_error else _marks_of_facts(case)
+    yield from _marks_of_error(case) if case.has_error else _marks_of_command(case)
     first = next(iter(diagnosis.candidates), None)
     hunk = first.hunk if first is not None else None
     if first is None or hunk is None or first.function is None:
@@ -68,18 +68,14 @@ def _marks_of(evidence: Evidence, diagnosis: Diagnosis) -> Iterator[Mark]:
         yield Mark("changed", (_posix_path(first.path), first.function))
 
 
-def _marks_of_facts(case: Case) -> Iterator[Mark]:
-    """Yield the marks of a failure without an exception: missing or unparsable file, hanging function."""
-    evidence = case.evidence
-    if evidence.artifact is not None and evidence.artifact.problem == "missing":
-        yield Mark("file", (evidence.artifact.path,))
-    findings = evidence.command.findings if evidence.command is not None else ()
+def _marks_of_command(case: Case) -> Iterator[Mark]:
+    """Yield the mark of a tool that reports one unparsable file, and nothing else."""
+    command = case.evidence.command
+    findings = command.findings if command is not None else ()
     paths = {_posix_path(finding.path) for finding in findings if finding.path}
     # With findings in other files the syntax error would not explain the whole failure.
     if len(paths) == 1 and any(map(_is_syntax, findings)):
         yield Mark("syntax", (paths.pop(),))
-    if evidence.timed_out and (frame := case.stuck_at) is not None and frame.side is Side.PRODUCT:
-        yield Mark("stuck", (frame.path, frame.function))
 
 
 def _is_syntax(finding: Finding) -> bool:
@@ -91,7 +87,7 @@ def _is_syntax(finding: Finding) -> bool:
     )
 
 
-def _marks_of_error(case: Case, diagnosis: Diagnosis) -> Iterator[Mark]:
+def _marks_of_error(case: Case) -> Iterator[Mark]:
     """Yield the marks of an exception: missing names, mismatched calls, and the function at fault."""
     error, frame = case.error, case.raised_at
     if case.is_error("ModuleNotFoundError") and error.name:
@@ -104,13 +100,8 @@ def _marks_of_error(case: Case, diagnosis: Diagnosis) -> Iterator[Mark]:
         owner = error.object_type.removeprefix("module ")
         if owner != error.object_type or error.object_side in (Side.PRODUCT, Side.TEST):
             yield Mark("name", (owner, error.name))
-    elif case.is_error("_pytest.fixtures.FixtureLookupError") and error.name:
-        yield Mark("absent", (error.name,))
     elif case.is_error("SyntaxError") and error.path and not error.path.startswith("<"):
         yield Mark("syntax", (_posix_path(error.path),))
-    elif diagnosis.category is Category.ARTIFACT_MISSING and error.path:
-        yield Mark("file", (error.path,))
-        return
     callee = callee_of(error.message) if error.qualified == "builtins.TypeError" else None
     if callee:
         yield Mark("call", (callee,))
@@ -134,10 +125,7 @@ def _marks_of_place(case: Case, frame: Frame) -> Iterator[Mark]:
             yield Mark("value", (_posix_path(frame.path), frame.function))
     if case.is_error("SyntaxError", "ImportError"):
         return
-    if case.evidence.timed_out:
-        if frame.side is Side.PRODUCT:
-            yield Mark("stuck", place)
-    elif frame.side is Side.PRODUCT:
+    if frame.side is Side.PRODUCT:
         yield Mark("raised", (*place, error.qualified))
     elif case.evidence.phase in (Phase.SETUP, Phase.TEARDOWN):
         yield Mark("fixture", place)

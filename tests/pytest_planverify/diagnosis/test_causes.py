@@ -20,7 +20,6 @@ from planner.model.evidence import (
     Finding,
     Frame,
     Hunk,
-    ProcessEnd,
 )
 from planner.model.outcome import Diagnosis
 from planner.model.taxonomy import Category, Owner
@@ -100,12 +99,6 @@ def unbound(file: str, function: str, module: str | None = "shop.tax") -> Eviden
 def endless(file: str, message: str, function: str = "net") -> Evidence:
     evidence = raised(file, frame("shop/tax.py", function), kind="Failed", message=message)
     return evidence.model_copy(update={"timed_out": True})
-
-
-def stopped(file: str) -> Evidence:
-    stack = 'Current thread 0x00007f (most recent call first):\n  File "shop/tax.py", line 3 in net\n'
-    end = ProcessEnd(stack=stack, timed_out=True)
-    return failed(nodeid=f"tests/test_{file}.py::test_it", timed_out=True, process=end)
 
 
 def handled(file: str, function: str) -> Evidence:
@@ -209,11 +202,6 @@ ONE_FAULT: dict[str, tuple[Evidence, ...]] = {
         ),
     ),
     "a name that a module of the product no longer binds": (unbound("a", "net"), unbound("b", "gross")),
-    "a function that does not come to an end": (
-        endless("a", "Timeout after 1 s"),
-        endless("b", "gave up after a while"),
-        stopped("c"),
-    ),
     "one artifact that two todos want": (absent("out/a.json"), absent("out/a.json")),
 }
 

@@ -25,7 +25,6 @@ from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.diagnosis import diagnose
-from pytest_planverify.diagnosis.causes import SeenFailure, find_causes
 
 TEST = frame(TEST_FILE, "test_total", 9, source="total(x)")
 PRODUCT = frame("shop/cart.py", "total", 3, source="return work(x)")
@@ -506,18 +505,10 @@ def test_empty_selection_is_not_located_at_an_unrelated_change():
     )
 
 
-def test_removed_fixture_is_located_and_is_one_cause():
-    found: list[SeenFailure] = []
-    for name, signature in (("test_total", "1" * 12), ("test_empty", "2" * 12)):
-        evidence = seen(
-            LOOKUP, files=("tests/conftest.py",), hunks=(UNFIXED,), nodeid=f"{TEST_FILE}::{name}"
-        )
-        diagnosis = diagnose(evidence).model_copy(update={"signature": signature})
-        found.append(SeenFailure((None, "a"), evidence, diagnosis))
+def test_removed_fixture_is_located():
+    found = diagnose(seen(LOOKUP, files=("tests/conftest.py",), hunks=(UNFIXED,)))
 
-    (cause,) = find_causes(found, {})
-
-    assert cause.location == Location(path="tests/conftest.py", line=5)
+    assert found.location == Location(path="tests/conftest.py", line=5)
 
 
 def test_removed_module_is_located_with_advice_to_restore_it():
