@@ -49,9 +49,6 @@ JOURNAL = "journal.jsonl"
 JOURNAL_VERSION = 1
 """Version of the record format; journals of a later version are ignored."""
 
-LARGEST_JOURNAL = 256 * 1024 * 1024
-"""Bytes."""
-
 PARENT = "parent"
 """Session name of the parent, the only one whose verdicts count."""
 
@@ -138,8 +135,6 @@ def _read(folder: Path, plan_id: str, kinds: frozenset[str]) -> PastRun | None:
     """Read the journal in a run's folder; ``None`` if there is no readable one of that plan."""
     run: PastRun | None = None
     with suppress(OSError), open_regular(folder / JOURNAL, follow=False) as stream:
-        if os.fstat(stream.fileno()).st_size > LARGEST_JOURNAL:
-            return None
         for line in stream:
             head = _HEAD.match(line)
             if head is None or not line.endswith(b"\n"):  # foreign, or torn

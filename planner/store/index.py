@@ -18,7 +18,6 @@ import re
 import stat
 import time
 from contextlib import contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
@@ -39,7 +38,7 @@ from planner.store.run_log import FOLDER, is_superseded
 from planner.store.run_rows import OUTCOMES, PASSED, moment, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Mapping
+    from collections.abc import Generator, Iterable, Mapping
     from datetime import datetime
 
     from planner.store.run_rows import Row, Rows
@@ -226,8 +225,8 @@ class Index:
             # The update comes first: it locks before anything is read, so that writers do not interleave.
             connection.execute(INDEX.update().values(version=VERSION))
             for name, table in TABLES.items():
-                for keys in _parts(made):
-                    connection.execute(table.delete().where(table.c.source.in_(keys)))
+                old = table.delete().where(table.c.source == sql.bindparam("key"))
+                connection.execute(old, [{"key": key} for key in made])
                 rows = [_storable(table, key, row) for key in made for row in made[key].get(name, ())]
                 if rows:
                     connection.execute(table.insert(), rows)
@@ -243,16 +242,16 @@ class Index:
         """Return the runs of a plan, or of all plans, newest first, with their branches and questions."""
         at = RUNS.c
         wanted = sql.select(RUNS).order_by(at.opened.desc(), at.run_id.desc(), at.source.desc())
+        wanted = _of_plan(wanted, RUNS, plan_id).limit(limit)
+        by_source = {run["source"]: run | {"branches": [], "questions": []} for run in self._rows(wanted)}
         # One query for each table, not for each run.
-        by_source: dict[str, Found] = {}
-        for run in self._rows(_of_plan(wanted, RUNS, plan_id).limit(limit)):
-            by_source[run["source"]] = run | {"branches": [], "questions": []}
+        sources = sql.select(wanted.subquery().c.source)
         for table, key in ((REPAIRS, "branches"), (QUESTIONS, "questions")):
-            for keys in _parts(by_source):
-                wanted = sql.select(table).where(table.c.source.in_(keys)).order_by(table.c.id)
-                for row in self._rows(wanted):
-                    if row.get("branch_id", "") is not None:  # a retry is no branch
-                        by_source[row["source"]][key].append(row)
+            of_runs = sql.select(table).where(table.c.source.in_(sources)).order_by(table.c.id)
+            for row in self._rows(of_runs):
+                # A retry is no branch; a run may have been added since.
+                if row.get("branch_id", "") is not None and row["source"] in by_source:
+                    by_source[row["source"]][key].append(row)
         for run in by_source.values():
             run["average_resolution_seconds"] = mean_resolution(run["branches"])
         return list(by_source.values())
@@ -295,13 +294,6 @@ class Index:
             todos=newest(PastTodo, TODOS),
             corrections=newest(Correction, CORRECTED),
         )
-
-
-def _parts(keys: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the keys in parts, as databases limit the parameters of one statement, SQLite to 32,766."""
-    left = iter(keys)
-    while part := tuple(islice(left, 1_000)):
-        yield part
 
 
 def mean_resolution(branches: Iterable[Found]) -> float | None:

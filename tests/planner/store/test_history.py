@@ -75,19 +75,6 @@ def test_history_shows_only_the_newest_of_many_runs(planner: Command) -> None:
     assert [len(each["branches"]) for each in told] == [0] * 11 + [1, 0]
 
 
-def test_a_finished_run_shows_its_blocked_todos_without_a_duration(planner: Command) -> None:
-    run = Carried(Project(planner.folder), shop(), "run-1")
-    run.tell("run_started")
-    run.worked("tax")
-    run.failed("tax")
-    run.tell("stop_requested")
-
-    shown = planner("history", "plan.yaml")
-
-    assert "run run-1  halted" in shown.out
-    assert "  blocked: bill, mail\n" in shown.out
-
-
 def test_an_empty_history_shows_the_commands_that_record_it(planner: Command) -> None:
     shown = planner("history")
     assert (shown.status, shown.err) == (0, "")
@@ -115,13 +102,6 @@ def test_a_team_database_imports_the_runs_of_several_checkouts(planner: Command)
     assert "2 runs" not in planner("history").out
     for words in (("--import",), ("--store", "team.db", "--rebuild"), ("--import", "--rebuild")):
         assert planner("history", *words).status == 2
-
-
-def test_a_missing_database_is_reported_in_one_line(planner: Command) -> None:
-    refused = planner("history", "--store", "none.db")
-    assert (refused.status, refused.out) == (4, "")
-    assert refused.err.startswith("planner: none.db: the index does not exist")
-    assert refused.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("words", [(), ("--store", "team.db", "--import")], ids=["own", "imported"])
