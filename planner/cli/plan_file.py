@@ -171,9 +171,6 @@ def schema(name: Annotated[str, typer.Argument(metavar="NAME", help="The schema;
     """Print the JSON Schema (draft 2020-12) of a file, for editors and other programs."""
     from planner.planfile.schemas import schema_text
 
-    wanted = name.casefold().replace("-", "_")
-    # The plural is accepted, too: outcomes.json has the schema outcome.
-    wanted = wanted if wanted in SCHEMAS else wanted.removesuffix("s")
-    if wanted not in SCHEMAS:
+    if name not in SCHEMAS:
         raise UsageMistake(f"unknown schema '{name}'; {nearest(name, SCHEMAS, 'the schemas are')}")
-    write(schema_text(wanted))
+    write(schema_text(name))

@@ -188,8 +188,6 @@ def test_every_schema_is_named_and_printed(command: Command) -> None:
         assert document["title"]
 
 
-def test_a_schema_may_be_named_nearly_and_an_unknown_one_is_reported(command: Command) -> None:
-    for name in ("contracts", "Failure-Report"):
-        assert command("schema", name).json["title"]
+def test_an_unknown_schema_is_reported(command: Command) -> None:
     ran = command("schema", "basline")
     assert (ran.status, ran.err) == (2, "planner: unknown schema 'basline'; did you mean 'baseline'?\n")
