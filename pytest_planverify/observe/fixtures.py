@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -47,22 +47,20 @@ class SuitePropertyRecorder:
     value for the plan's ``metrics``.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
-        # An attribute, as pytest warns of a session fixture that is a method.
-        @pytest.fixture(scope="session")
-        def record_testsuite_property(request: pytest.FixtureRequest) -> Callable[[str, object], None]:
-            """Return a function that records a property of the whole suite, by name and value."""
-            from _pytest.junitxml import xml_key
+    @staticmethod  # pytest warns of a session fixture that is a method
+    @pytest.fixture(scope="session")
+    def record_testsuite_property(request: pytest.FixtureRequest) -> Callable[[str, object], None]:
+        """Return a function that records a property of the whole suite, by name and value."""
+        from _pytest.junitxml import xml_key
 
-            from pytest_planverify.observe.results import writable
+        from pytest_planverify.observe.results import writable
 
-            xml = request.config.stash.get(xml_key, None)  # None unless --junitxml is given
+        recorder: Any = request.config.pluginmanager.get_plugin(RECORDER)
+        xml = request.config.stash.get(xml_key, None)  # None unless --junitxml is given
 
-            def record(name: str, value: object) -> None:
-                recorder.write("metric", name=str(name), value=writable(value))
-                if xml is not None:
-                    xml.add_global_property(name, value)
+        def record(name: str, value: object) -> None:
+            recorder.write("metric", name=str(name), value=writable(value))
+            if xml is not None:
+                xml.add_global_property(name, value)
 
-            return record
-
-        self.record_testsuite_property = record_testsuite_property
+        return record

@@ -482,7 +482,7 @@ def _register(pluginmanager: pytest.PytestPluginManager, recorder: Recorder) -> 
     pluginmanager.register(recorder, RECORDER)
     pluginmanager.register(recorder.tampering)
     pluginmanager.register(recorder.soft_limits)
-    pluginmanager.register(SuitePropertyRecorder(recorder))
+    pluginmanager.register(SuitePropertyRecorder())
     if hasattr(recorder, "spec") and recorder.spec.recorded_tests:
         pluginmanager.register(SpectrumRecorder(recorder))
 
