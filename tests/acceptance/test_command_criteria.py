@@ -1,4 +1,4 @@
-"""Criteria other than pytest: commands, artifacts, contracts, metrics, data files and questions.
+"""Criteria other than pytest: commands, artifacts, metrics, data files and questions.
 
 What decides each verdict is tested in tests/pytest_planverify/checks.
 """
@@ -15,7 +15,6 @@ import pytest
 from example_project import Example, Verified, todo
 from real_planner import planner
 
-CONTRACT = {"contract_version": 1, "module": "good", "functions": [{"name": "rsi"}]}
 FILES = {
     "good.py": "def rsi(series: list, period: int = 14) -> float:\n    return 0.0\n",
     "unused.py": "import os\n",
@@ -31,8 +30,6 @@ FILES = {
     "out/report.json": '{"rows": 3}',
     "strict.json": '{"type": "object", "required": ["columns"]}',
     "test_it.py": "def test_it(): pass\n",
-    "contracts/right.json": json.dumps(CONTRACT),
-    "contracts/wrong.json": json.dumps(CONTRACT | {"functions": [{"name": "atr"}]}),
 }
 
 COMMANDS = {
@@ -62,8 +59,6 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Verified:
     example.plan(
         *(todo(name, command) for name, (command, _) in COMMANDS.items()),
         *(todo(name, expected_artifacts=[spec]) for name, (spec, _) in ARTIFACTS.items()),
-        todo("right", "pytest test_it.py", contract_path="contracts/right.json"),
-        todo("wrong", "pytest test_it.py", contract_path="contracts/wrong.json"),
         metadata={"tools": TOOLS},
     )
     return example.verify("--planverify-confirm=0")
@@ -88,13 +83,6 @@ def test_each_artifact_has_its_expected_verdict_and_a_missing_one_its_own_catego
 
     assert verdicts == {name: verdict for name, (_, verdict) in ARTIFACTS.items()}, str(ran)
     assert ran.category("missing") == "ARTIFACT_MISSING"
-
-
-def test_a_contract_is_compared_with_the_module(ran: Verified):
-    verdicts = [ran.check(name, "contract_path")["verdict"] for name in ("right", "wrong")]
-
-    assert verdicts == ["passed", "failed"], str(ran)
-    assert ran.category("wrong") == "SPEC_MISMATCH"
 
 
 # -- order of commands ---------------------------------------------------------------------------------
