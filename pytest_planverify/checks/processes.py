@@ -139,7 +139,8 @@ def end_process_tree(pid: int, *, token: str | None = None, grace_seconds: float
     if not members:
         return
     for member in members:
-        _send(member.terminate)
+        with contextlib.suppress(psutil.Error, OSError):  # it may have ended
+            member.terminate()
     deadline = time.monotonic() + grace_seconds
     while members and time.monotonic() < deadline:
         members = [member for member in members if _is_alive(member)]
@@ -175,7 +176,8 @@ def _kill(find: Callable[[], list[psutil.Process]], seconds: float) -> None:
     # Searched again each time, as a process may start others while it is being ended.
     while time.monotonic() < deadline and (members := find()):
         for member in members:
-            _send(member.kill)
+            with contextlib.suppress(psutil.Error, OSError):
+                member.kill()
         time.sleep(0.01)
 
 
@@ -274,12 +276,6 @@ def _is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def _send(end: Callable[[], object]) -> None:
-    """Call a method of a process that ends it; it may have ended already."""
-    with contextlib.suppress(psutil.Error, OSError):
-        end()
-
-
 class _Stream:
     """Reads a stream in a thread, keeping its beginning and end.
 
@@ -305,7 +301,8 @@ class _Stream:
         head, rest = kept[:HEAD_BYTES], kept[HEAD_BYTES:]
         cut = self._cut + max(0, len(rest) - TAIL_BYTES)
         middle = f"\n… {cut} bytes omitted …\n" if cut else ""
-        return f"{_decode(head)}{middle}{_decode(rest[-TAIL_BYTES:])}"
+        first, last = (part.decode("utf-8", "replace") for part in (head, rest[-TAIL_BYTES:]))
+        return f"{first}{middle}{last}"
 
     def _read(self) -> None:
         with contextlib.suppress(OSError), self._source:
@@ -316,10 +313,6 @@ class _Stream:
                 if (surplus := len(self._kept) - HEAD_BYTES - TAIL_BYTES) > TAIL_BYTES:
                     del self._kept[HEAD_BYTES : HEAD_BYTES + surplus]
                     self._cut += surplus
-
-
-def _decode(data: bytes) -> str:
-    return data.decode("utf-8", errors="replace")
 
 
 def _end_orphans(parent: int) -> None:

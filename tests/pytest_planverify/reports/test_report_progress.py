@@ -13,17 +13,17 @@ from outcome_samples import check
 from planner.model.verdicts import Verdict
 from pytest_planverify.reports.progress import Progress
 
-CONTROL = re.compile(r"\x1b\[(\d*)([A-Za-z])|[\r\n]|[^\x1b\r\n]")
+CONTROL = re.compile(r"\x1b\[(\d*)([AJm])|(.)", re.DOTALL)
 
 
 class Terminal(io.StringIO):
-    """The screen of a terminal as text without styles; long lines are wrapped."""
+    """The lines on the screen of a terminal, without styles; a line that would wrap is an error."""
 
     def __init__(self, columns: int = 60, lines: int = 24) -> None:
         super().__init__()
         self.rows = [""]
         self._row = self._column = 0
-        self.size = os.terminal_size((columns, lines))
+        self.resize(columns, lines)
 
     def fileno(self) -> int:
         return -1
@@ -32,37 +32,26 @@ class Terminal(io.StringIO):
         self.size = os.terminal_size((columns, lines))
 
     def write(self, text: str) -> int:
-        for match in CONTROL.finditer(text):
-            self._take(match[0], int(match[1] or 0), match[2])
+        for count, command, char in CONTROL.findall(text):
+            row = self.rows[self._row]
+            if command == "A":
+                self._row -= int(count)
+            elif command == "J":
+                self.rows[self._row :] = [row[: self._column]]
+            elif char == "\r":
+                self._column = 0
+            elif char == "\n":
+                self._row, self._column = self._row + 1, 0
+                self.rows += [""] * (self._row == len(self.rows))
+            elif char:
+                assert self._column < self.size.columns, row
+                self.rows[self._row] = row[: self._column] + char + row[self._column + 1 :]
+                self._column += 1
         return super().write(text)
 
     def read_screen(self) -> list[str]:
         """Return the lines on the screen."""
         return [row.rstrip() for row in self.rows]
-
-    def _take(self, char: str, count: int, command: str | None) -> None:
-        if command == "A":
-            self._row = max(self._row - count, 0)
-        elif command == "J":
-            self.rows[self._row] = self.rows[self._row][: self._column]
-            del self.rows[self._row + 1 :]
-        elif command is not None:
-            assert command == "m", command  # colours are the only other sequence
-        elif char == "\r":
-            self._column = 0
-        elif char == "\n":
-            self._next_row()
-        else:
-            if self._column == self.size.columns:
-                self._next_row()
-            row = self.rows[self._row].ljust(self._column)
-            self.rows[self._row] = row[: self._column] + char + row[self._column + 1 :]
-            self._column += 1
-
-    def _next_row(self) -> None:
-        self._row, self._column = self._row + 1, 0
-        if self._row == len(self.rows):
-            self.rows.append("")
 
 
 class Run:
