@@ -14,8 +14,6 @@ from pytest_planverify.checks.result import Judgement
 
 MAX_REASON = 1_000
 """Limit of a reason, in characters."""
-MAX_NAMED = 10
-"""Number of broken promises named in addition to the first."""
 
 
 def check_contract(path: str, root: Path, *, check_id: str = "") -> Judgement:
@@ -34,7 +32,7 @@ def check_contract(path: str, root: Path, *, check_id: str = "") -> Judgement:
     if not differences:
         return Judgement(verdict=Verdict.PASSED)
     first, *others = differences
-    names = dict.fromkeys(each.name or each.problem for each in others[:MAX_NAMED])
+    names = dict.fromkeys(each.name or each.problem for each in others)
     more = f" (and {len(others)} more: {', '.join(names)})" if others else ""
     return Judgement(
         # Open differences come last, so the first is one only if all are.

@@ -341,30 +341,3 @@ def test_a_run_that_starts_no_test_is_reported_too_but_not_measured(tmp_path: Pa
     assert (green.exit_code, red.exit_code) == (0, 1), f"{green}{red}"
     (suite,) = ET.parse(tmp_path / "j.xml").getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
-
-
-def test_a_command_outside_of_workers_writes_the_report_that_it_requests(tmp_path: Path):
-    flaky = """
-        from pathlib import Path
-        def test_flaky():
-            first = not Path("ran").exists()
-            Path("ran").touch()
-            assert not first
-    """
-    example = Example(tmp_path, {"test_a.py": "def test_a(): pass", "test_f.py": flaky})
-    command = "PYTHONHASHSEED=1 pytest"  # read when an interpreter starts
-    example.plan(
-        todo("json", f"{command} test_a.py -p pytest_jsonreport.plugin --json-report"),
-        todo("xml", f"{command} test_f.py --junitxml=out/f.xml"),
-    )
-
-    run = example.verify()
-
-    checks = {name: outcome["checks"][0] for name, outcome in run.outcomes.items()}
-    assert {name: check["witness"] for name, check in checks.items()} == {
-        "json": "json_report",
-        "xml": "junit_xml",
-    }, str(run)
-    assert json.loads((tmp_path / ".report.json").read_text())["summary"]["passed"] == 1
-    (suite,) = ET.parse(tmp_path / "out/f.xml").getroot()
-    assert (checks["xml"]["verdict"], suite.get("failures")) == ("flaky", "1")
