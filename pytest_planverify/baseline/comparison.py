@@ -91,7 +91,9 @@ class BaselineComparison:
             test.model_copy(update={"since": self._since(todo_id, test.nodeid, test.outcome)})
             for test in check.tests
         )
-        known = (self._kept.standing(below(self._flat, todo_id, test.nodeid)) for test in check.tests)
+        known: list[Standing] = [
+            self._kept.standing(below(self._flat, todo_id, test.nodeid)) for test in check.tests
+        ]
         at_base = check_at_base(self._kept.check(todo_id, check.id), known)
         # Of a red check the todo itself has to repair all failures, of a mixed one only the new ones.
         if at_base is CheckAtBase.MIXED and self._kept.begins_run:
