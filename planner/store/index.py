@@ -243,9 +243,9 @@ class Index:
         at = RUNS.c
         wanted = sql.select(RUNS).order_by(at.opened.desc(), at.run_id.desc(), at.source.desc())
         wanted = _of_plan(wanted, RUNS, plan_id).limit(limit)
-        by_source: dict[str, Found] = {
-            run["source"]: run | {"branches": [], "questions": []} for run in self._rows(wanted)
-        }
+        by_source: dict[str, Found] = {}
+        for run in self._rows(wanted):
+            by_source[run["source"]] = run | {"branches": [], "questions": []}
         # One query for each table, not for each run.
         sources = sql.select(wanted.subquery().c.source)
         for table, key in ((REPAIRS, "branches"), (QUESTIONS, "questions")):
