@@ -127,10 +127,7 @@ def undo(
         bool, option("--force", "Restore it even if it was edited since; the edits are lost.")
     ] = False,
 ) -> int:
-    """Restore a plan and its sub-plans as they were before their last revision.
-
-    The last 20 versions of each plan are kept in .planverify; each call goes back by one.
-    """
+    """Restore a plan and its sub-plans as they were before their last revision."""
     return undo_last_edit(plan_or_usual(plan), force=force)
 
 
@@ -141,11 +138,8 @@ def undo_last_edit(plan: Path, *, force: bool) -> int:
     """
     from planner.planfile.versions import undo_plan
 
-    restored, left = undo_plan(plan, force=force)
-    for path in restored:
+    for path in undo_plan(plan, force=force):
         say(f"{shown_path(path)}: restored the previous version")
-    if left:
-        say(f"older versions: {left}")
     return Status.OK
 
 

@@ -45,8 +45,8 @@ class PlanFolder:
         self.green = self.path / "green.json"
         """Commit at which each todo last passed."""
         self.qualification = self.path / "qualification.json"
-        self.versions = self.path / "versions"
-        """Earlier versions of revised plans."""
+        self.previous = self.path / "previous.json"
+        """The version before the last revision of the plan."""
 
 
 def make_home(root: Path) -> Path:

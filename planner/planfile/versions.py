@@ -1,7 +1,7 @@
 """Versions of revised plans: written beside or in place of the old ones, with undo.
 
-A plan and the sub-plans revised with it are one version. The replaced contents are kept in
-``.planverify/plans/{todo_list_id}/versions/{nnnn}.json``, with digests of what was written.
+A plan and the sub-plans revised with it are one version. The contents that the last revision replaced are kept
+in ``.planverify/plans/{todo_list_id}/previous.json``, with digests of what was written.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import PlannerError
-from planner.planfile.file_writer import OWNER_ONLY, create_file, is_stream, write_file
+from planner.planfile.file_writer import is_stream, replace_file, write_file
 from planner.planfile.loader import file_error, load_plan, plan_id_of
 from planner.planfile.plan_folder import PLANS, PlanFolder, make_home
 from planner.planfile.project_files import read_regular
@@ -27,12 +27,6 @@ if TYPE_CHECKING:
     from planner.model.plan import Plan
     from planner.planfile.loader import LoadedPlan
     from planner.planfile.tree import PlanTree
-
-MOST_VERSIONS = 20
-"""Number of versions kept per plan."""
-
-_NAMES = "[0-9][0-9][0-9][0-9].json"
-"""Names of versions, in their order."""
 
 
 def write_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> tuple[Rewritten, ...]:
@@ -149,11 +143,11 @@ def refuse_other_plan(path: Path, plan_ids: set[str]) -> None:
 # -- versions ------------------------------------------------------------------------------------------
 
 
-def undo_plan(path: Path, *, force: bool = False) -> tuple[list[Path], int]:
-    """Restore the plan files from before the last revision.
+def undo_plan(path: Path, *, force: bool = False) -> list[Path]:
+    """Restore the plan files from before the last revision, and return them.
 
-    Returns the restored files, and the number of versions that are left. Raises
-    :class:`planner.errors.PlannerError` if there is none, and, unless forced, if a file was edited since.
+    Raises :class:`planner.errors.PlannerError` if there is no previous version, and, unless forced, if a
+    file was edited since.
     """
     real = Path(os.path.realpath(path))
     # A version is below the root of the top plan, unknown for a sub-plan, or if the plan is broken.
@@ -162,15 +156,14 @@ def undo_plan(path: Path, *, force: bool = False) -> tuple[list[Path], int]:
         # With the root of the file system as boundary: the plan may have been revised from elsewhere.
         roots.insert(0, load_plan(real, boundary=real.parents[-1]).root)
     for root in dict.fromkeys(roots):
-        versions = (root / PLANS).glob(f"*/versions/{_NAMES}")
-        for version in sorted(versions, key=lambda each: each.name, reverse=True):
+        # A sub-plan may have been revised with several plans.
+        kept = sorted((root / PLANS).glob("*/previous.json"), key=os.path.getmtime, reverse=True)
+        for version in kept:
             top, files = _read_version(version, root)
-            if real not in (top, *files):
-                continue
             held = {each: _bytes(each) for each in files}
-            if all(held[each] == before for each, (before, _) in files.items()):
-                # Its writing was interrupted, or the files were restored by hand.
-                version.unlink(missing_ok=True)
+            # If all are as before, its writing was interrupted, or they were restored by hand.
+            is_undone = all(held[each] == before for each, (before, _) in files.items())
+            if real not in (top, *files) or is_undone:
                 continue
             edited = [each for each, (_, written) in files.items() if _digest(held[each] or b"") != written]
             if edited and not force:
@@ -179,7 +172,7 @@ def undo_plan(path: Path, *, force: bool = False) -> tuple[list[Path], int]:
                 raise file_error(edited[0], f"{problem}; {remedy}")
             _replace_all({each: before for each, (before, _) in files.items()})
             version.unlink(missing_ok=True)
-            return list(files), len(list(version.parent.glob(_NAMES)))
+            return list(files)
     remedy = "only planner next --in-place and --output keep one"
     raise file_error(path, f"there is no previous version; {remedy}")
 
@@ -198,21 +191,16 @@ def _write(tree: PlanTree, texts: Sequence[Rewritten]) -> None:
         if (before := _bytes(path))
     ]
     if files:
-        folder = PlanFolder(tree.loaded.root, tree.loaded.plan.todo_list_id).versions
-        kept = sorted(folder.glob(_NAMES))
-        # Not the count, which stays the same once old versions are removed.
-        number = int(kept[-1].stem) + 1 if kept else 1
+        previous = PlanFolder(tree.loaded.root, tree.loaded.plan.todo_list_id).previous
         # Stored before the files are written, so that an interruption cannot lose contents.
         try:
             make_home(tree.loaded.root)
             plan = os.path.relpath(os.path.realpath(tree.loaded.path), tree.loaded.root)
             text = json.dumps({"version": 1, "plan": plan, "files": files}, indent=1)
-            create_file(folder / f"{number:04d}.json", text + "\n", mode=OWNER_ONLY)
+            replace_file(previous, text + "\n", durable=True)
         except (OSError, PlannerError) as error:
             problem = f"the previous version cannot be kept: {error}; make the folder writable"
-            raise file_error(folder, problem) from None
-        for each in kept[: max(len(kept) + 1 - MOST_VERSIONS, 0)]:
-            each.unlink(missing_ok=True)
+            raise file_error(previous, problem) from None
     _replace_all(new)
 
 

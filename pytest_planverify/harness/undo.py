@@ -76,8 +76,8 @@ def undo_run(plan: Path, *, force: bool) -> list[str] | None:
         return None
     refuse_while_running(loaded.root / HOME / "harness")
     run = _last_run(loaded)
-    versions = PlanFolder(loaded.root, loaded.plan.todo_list_id).versions
-    edited_at = max((each.stat().st_mtime for each in versions.glob("*.json")), default=0.0)
+    previous = PlanFolder(loaded.root, loaded.plan.todo_list_id).previous
+    edited_at = previous.stat().st_mtime if previous.exists() else 0.0
     if run is None or edited_at > run.at:
         return None
     snapshots = run.snapshots

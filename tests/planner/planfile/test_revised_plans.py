@@ -16,7 +16,7 @@ from planner.model.plan import Plan
 from planner.planfile.loader import load_plan
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.tree import load_tree
-from planner.planfile.versions import MOST_VERSIONS, undo_plan, write_beside, write_in_place
+from planner.planfile.versions import undo_plan, write_beside, write_in_place
 
 
 @pytest.fixture
@@ -52,9 +52,7 @@ def test_an_in_place_write_replaces_all_changed_files_and_undo_restores_them(pla
     assert load_plan(plan).plan.todo("t2").dependencies == ("t1",)
     assert load_tree(plan).child("phase").loaded.plan.todo("s2").dependencies == ("s1",)
 
-    files, left = undo_plan(plan)
-
-    assert ({each.name for each in files}, left) == ({"plan.yaml", "two.yaml"}, 0)
+    assert {each.name for each in undo_plan(plan)} == {"plan.yaml", "two.yaml"}
     assert (plan.read_text(), Path("phases/two.yaml").read_text()) == (PLAN, SUB)
     with pytest.raises(PlannerError, match="there is no previous version"):
         undo_plan(plan)
@@ -121,17 +119,6 @@ def test_a_copy_does_not_replace_any_other_file(plan: Path, held: str) -> None:
     assert plan.read_text() == PLAN
 
 
-def test_undo_goes_back_version_by_version_within_the_number_kept(plan: Path) -> None:
-    for number in range(MOST_VERSIONS + 3):
-        write_in_place(load_tree(plan).load_all(), titled(plan, f"Title {number}"))
-
-    for left in range(MOST_VERSIONS - 1, -1, -1):
-        assert undo_plan(plan)[1] == left
-        assert load_plan(plan).plan.items[0].title == f"Title {left + 2}"
-    with pytest.raises(PlannerError, match="no previous version"):
-        undo_plan(plan)
-
-
 @pytest.mark.parametrize("edit", ["# my edit\n", "items: [\n"], ids=["valid", "unusable"])
 def test_undo_discards_later_edits_only_if_forced(plan: Path, edit: str) -> None:
     write_in_place(load_tree(plan).load_all(), both(plan))
@@ -149,19 +136,20 @@ def test_undo_discards_later_edits_only_if_forced(plan: Path, edit: str) -> None
 
 
 @pytest.mark.parametrize("last", ["interrupted", "damaged", "pipe"])
-def test_an_unusable_version_is_skipped_by_undo(plan: Path, last: str) -> None:
+def test_an_unusable_version_is_not_restored(plan: Path, last: str) -> None:
     write_in_place(load_tree(plan).load_all(), titled(plan, "Uno"))
-    first = plan.read_text()
-    write_in_place(load_tree(plan).load_all(), titled(plan, "Due"))
-    plan.write_text(first)  # as if the second write had been killed before it wrote the plan
-    if last == "damaged":
-        (PlanFolder(plan.parent, "shop").versions / "0002.json").write_text('{"files": [{}]}')
-    elif last == "pipe":
-        os.mkfifo(PlanFolder(plan.parent, "shop").versions / "0003.json")
+    version, revised = PlanFolder(plan.parent, "shop").previous, plan.read_text()
+    if last == "interrupted":  # as if it had been killed before it wrote the plan
+        plan.write_text(revised := PLAN)
+    elif last == "damaged":
+        version.write_text('{"files": [{}]}')
+    else:
+        version.unlink()
+        os.mkfifo(version)
 
-    undo_plan(plan)
-
-    assert plan.read_text() == PLAN
+    with pytest.raises(PlannerError, match="there is no previous version"):
+        undo_plan(plan)
+    assert plan.read_text() == revised
 
 
 def test_a_symbolic_link_to_a_plan_stays_a_link(plan: Path) -> None:
