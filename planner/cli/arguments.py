@@ -78,12 +78,9 @@ def choose_plan(plan: Path | None) -> PlanChoice:
         )
     # Relative, because the path is shown in messages and in commands to copy.
     paths = [Path(os.path.relpath(each.path)) for each in found]
-    # One plan may be named several times, each time with other todos.
-    if len(set(paths)) > 1:
+    if len(found) > 1:
         raise UsageMistake(f"the ini file names {len(paths)} plans, {', '.join(map(str, paths))}; name one")
-    named = [each.todo_ids for each in found]
-    todo_ids = None if None in named else tuple(todo_id for each in named for todo_id in each or ())
-    return PlanChoice(path=paths[0], todo_ids=todo_ids)
+    return PlanChoice(path=paths[0], todo_ids=found[0].todo_ids)
 
 
 def plan_or_usual(plan: Path | None) -> Path:
