@@ -78,7 +78,7 @@ def choose_plan(plan: Path | None) -> PlanChoice:
         )
     # Relative, because the path is shown in messages and in commands to copy.
     paths = [Path(os.path.relpath(each.path)) for each in found]
-    if len(found) > 1:
+    if len(paths) > 1:
         raise UsageMistake(f"the ini file names {len(paths)} plans, {', '.join(map(str, paths))}; name one")
     return PlanChoice(path=paths[0], todo_ids=found[0].todo_ids)
 

@@ -244,41 +244,39 @@ class Readiness(NamedTuple):
 
 def readiness(run: PlanRun) -> Readiness:
     """Return the command to run before any action, and why: there are no outcomes, or outdated ones."""
+    reason, command = _obstacle(run) or (None, None)
+    unaccepted = None if run.found.document is None else run.found.document.run.unexplained
+    refusal = f"the run was not accepted: {unaccepted}" if unaccepted else None
+    remarks = (*filter(None, (reason, refusal)), *run.remarks)
+    return Readiness(command if run.is_verifiable else None, remarks, unaccepted)
+
+
+def _obstacle(run: PlanRun) -> tuple[str, str | None] | None:
+    """Return why the outcomes say less than they might, and the command against it, if there is one."""
     found = run.found
-    remarks: list[str] = []
-    command: str | None = None
     if run.log is not None and (is_alive := turn_is_alive(run.log)) is not None:
         ended = "a turn of planverify run was interrupted: run it again with --resume, or planverify undo"
-        remarks.append("planverify run is in a turn" if is_alive else ended)
-    elif found.unfinished is not None:
-        state = found.unfinished.state
-        end = "is still running" if state == "running" else f"was {state}"
-        remarks.append(f"the newest run {end} after {counted(len(found.unfinished.checks), 'criterion')}")
-        command = None if state == "running" else f"{found.verify} --planverify-resume"
-    elif found.document is None and not run.is_driven:
-        remarks.append("the plan was not verified yet")
-        command = found.verify
-    elif found.plan_change is not None and run.log is not None and not run.state.reds:
-        remarks.append("the plan has changed since it was verified")
-        command = found.verify
-    elif found.changed_todos:
-        remarks.append(f"added or changed in the plan since the run: {listed(found.changed_todos, 5)}")
-        command = found.verify
-    elif answered := _answered_since(run):
-        remarks.append(f"answered since the run: {listed(answered, 5)}")
-        command = f"{found.verify}::{','.join(answered)}"
-    elif found.files.paths:
-        old = (
-            f"; the verdicts of {listed(found.files.by_todo, 5)} are out of date"
-            if found.files.by_todo
-            else ""
-        )
-        remarks.append(f"{listed(found.files.paths, 3)} changed since the run{old}")
-        command = found.verify
-    unaccepted = None if found.document is None else found.document.run.unexplained
-    if unaccepted:
-        remarks.append(f"the run was not accepted: {unaccepted}")
-    return Readiness(command if run.is_verifiable else None, (*remarks, *run.remarks), unaccepted)
+        return ("planverify run is in a turn" if is_alive else ended), None
+    if found.unfinished is not None:
+        checks = counted(len(found.unfinished.checks), "criterion")
+        if found.unfinished.state == "running":
+            return f"the newest run is still running after {checks}", None
+        resume = f"{found.verify} --planverify-resume"
+        return f"the newest run was {found.unfinished.state} after {checks}", resume
+    if found.document is None and not run.is_driven:
+        return "the plan was not verified yet", found.verify
+    if found.plan_change is not None and run.log is not None and not run.state.reds:
+        return "the plan has changed since it was verified", found.verify
+    if found.changed_todos:
+        todos = listed(found.changed_todos, 5)
+        return f"added or changed in the plan since the run: {todos}", found.verify
+    if answered := _answered_since(run):
+        return f"answered since the run: {listed(answered, 5)}", f"{found.verify}::{','.join(answered)}"
+    if found.files.paths:
+        changed, old = listed(found.files.paths, 3), listed(found.files.by_todo, 5)
+        verdicts = f"; the verdicts of {old} are out of date" if old else ""
+        return f"{changed} changed since the run{verdicts}", found.verify
+    return None
 
 
 def _answered_since(run: PlanRun) -> list[str]:
