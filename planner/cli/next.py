@@ -75,7 +75,7 @@ MOST_TODOS = 20
 _LONGEST_QUESTION = 3
 """The most lines of a question, about."""
 
-_LONG = frozenset(("brief", "bounds", "branch", "edits", "failure", "plan_digest", "digest"))
+_LONG = frozenset(("brief", "bounds", "branch", "edits", "failure", "digest"))
 """Fields of actions that ``--json`` leaves out unless ``--full`` asks for them."""
 
 _BLAME_NOBODY = frozenset(("environment-blames-nobody", "harness-blames-nobody"))

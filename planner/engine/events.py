@@ -95,7 +95,7 @@ def start(event: PlanSubmitted) -> tuple[State, tuple[Action, ...]]:
         problems = (*problems, f"the plan has more than {MAX_TODOS} todos; split it")
     if problems:
         # Its todos get no records: some may share an id, or depend on todos that do not exist.
-        tx.parts[""] = PlanPart(plan, 1, event.digest, ".", {})
+        tx.parts[""] = PlanPart(plan, 1, event.digest, ".")
         tx.plan_to(PlanState.REJECTED)
         because = f"the plan failed validation ({counted(len(problems), 'problem')})"
         finish = Finish(rule="unfit-plan", because=because, result="rejected", problems=problems)

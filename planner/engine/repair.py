@@ -82,8 +82,8 @@ _LIFE_BY_STATE = {TodoState.DONE: TodoLife.DONE, TodoState.TEST_FAILED: TodoLife
 def verified(tx: Transaction, event: Verified) -> None:
     """Apply the outcome of a verification, requested or from a run that somebody started by hand.
 
-    Raises :class:`planner.errors.RefusedEvent` for an outcome of another plan, of an older plan version
-    or of a cancelled request, and for one that claims a pass without proof. Raises
+    Raises :class:`planner.errors.RefusedEvent` for an outcome of another plan or of a cancelled request,
+    and for one that claims a pass without proof. Raises
     :class:`planner.errors.IllegalTransition` for a todo that is final.
     """
     outcome = event.outcome
@@ -98,7 +98,10 @@ def verified(tx: Transaction, event: Verified) -> None:
         raise tx.illegal(
             record, _LIFE_BY_STATE.get(state, TodoLife.TESTING), "start another run of the plan"
         )
-    _refuse_stale(tx, record, event)
+    tx.check_answer(record, "verification of", event.answers)
+    if record.must_say_which and event.answers is None:
+        problem = f"a verification of '{record.id}' was cancelled, and this event does not name the one"
+        raise refusal("late-answer", f"{problem} that it answers")
     proof = state is TodoState.DONE and _is_proved(tx, record, outcome)
     is_requested = record.life is TodoLife.TESTING and record.id in tx.live
     if not is_requested and not _accept_unrequested(tx, record, event, state):
@@ -135,22 +138,6 @@ def _is_proved(tx: Transaction, record: TodoRecord, outcome: Outcome) -> bool:
     if tx.policy.allow_unproved and not outcome.checks:
         return False
     raise refusal("no-proof", f"the outcome of '{record.id}' says that it is done, but {lack}")
-
-
-def _refuse_stale(tx: Transaction, record: TodoRecord, event: Verified) -> None:
-    """Raise :class:`planner.errors.RefusedEvent` for an outcome of an older version of the criteria or
-    of a cancelled request.
-    """
-    tx.check_answer(record, "verification of", event.answers)
-    part = tx.parts[record.within]
-    if event.plan_digest is None:
-        if record.must_say_which and event.answers is None:
-            problem = f"a verification of '{record.id}' was cancelled, and this event does not name the one"
-            raise refusal("late-answer", f"{problem} that it answers")
-    # An unknown digest counts as older than every version.
-    elif part.versions.get(event.plan_digest, 0) < record.judged_since:
-        problem = f"'{record.id}' was verified against {event.plan_digest}, but its current criteria are"
-        raise refusal("stale-verification", f"{problem} of {part.digest}")
 
 
 def _accept_unrequested(tx: Transaction, record: TodoRecord, event: Verified, state: TodoState) -> bool:

@@ -55,7 +55,6 @@ def request(tx: Transaction, record: TodoRecord, rule: str, because: str, at: fl
             rule=rule,
             because=because if advice is None else f"{because}; {advice.value} first: {advice.because}",
             todo_ids=(record.id,),
-            plan_digest=tx.parts[record.within].digest,
             recipe=None if advice is None else advice.value,
             isolate=failure is not None and failure.category.facts.routing_key == "flaky_test",
             not_before=None if at is None else rfc3339(at),

@@ -86,12 +86,8 @@ class TodoRecord(NamedTuple):
     """A person granted the current turn of work; if it fails, a person is asked again instead of
     retrying.
     """
-    judged_since: int = 1
-    """Plan version in which its criteria last changed; verdicts on older versions are stale."""
     must_say_which: bool = False
-    """A verification was cancelled, so the next outcome must name the action that it answers, or the
-    digest of the plan version.
-    """
+    """A verification was cancelled, so the next outcome must name the action that it answers."""
     cost_reported: bool = False
     """The cost of the current turn of work was reported."""
     verified: bool = False
@@ -140,8 +136,6 @@ class PlanPart(NamedTuple):
     digest: str
     base: str
     """Its root, relative to the root of the top plan."""
-    versions: dict[str, int]
-    """Version numbers by digest."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -450,7 +450,7 @@ def admit(tx: Transaction, plan: Plan, digest: str, within: str, base: str = "."
     if within:
         above = tx.parts[tx.records[within].within].plan.metadata
         plan = plan.model_copy(update={"metadata": inherited(plan.metadata, above)})
-    tx.parts[within] = PlanPart(plan, 1, digest, base, {digest: 1})
+    tx.parts[within] = PlanPart(plan, 1, digest, base)
     place = tx.records[within].rank if within else ()
     primary = [(index, todo) for index, todo in enumerate(plan.items) if todo.parent_id is None]
     names = tuple(_add(tx, todo, within, (*place, index)).id for index, todo in primary)
@@ -538,8 +538,7 @@ def publish(tx: Transaction, within: str, edits: Sequence[Edit], rule: str, beca
     # edited() raises on a conflict, so it comes before every change of the transaction.
     part, todos = tx.parts[within], edited(tx, within, edits)
     version, digest = part.version + 1, digest_of_edits(part.digest, edits)
-    versions = {**part.versions, digest: version}
-    tx.parts[within] = part._replace(version=version, digest=digest, versions=versions)
+    tx.parts[within] = part._replace(version=version, digest=digest)
     if tx.plan_state is PlanState.EXECUTING:
         tx.plan_to(PlanState.REVISING)
     new: dict[str, Any] = {"version": version, "digest": digest, "previous": part.digest}
@@ -575,7 +574,6 @@ def _replace(tx: Transaction, record: TodoRecord, todo: Todo) -> None:
         files = tuple(dict.fromkeys((*record.files, *files)))
     record = tx.update(record, todo=todo, files=files)
     if _criteria_fields(old) != _criteria_fields(todo):
-        tx.update(record, judged_since=tx.parts[record.within].version)
         # Processed by the scheduler, once all edits of this version are applied.
         tx.judged_anew.append(record.id)
     # Edits only ever add dependencies.

@@ -73,8 +73,6 @@ class Verify(_Action):
 
     action: Literal["verify"] = "verify"
     todo_ids: tuple[str, ...]
-    plan_digest: str = ""
-    """Digest of the version of the plan whose criteria are to be verified."""
     recipe: str | None = None
     """A recipe of the catalog that is worth running first."""
     isolate: bool = False

@@ -105,8 +105,6 @@ class Verified(_Event):
 
     event: Literal["verified"] = "verified"
     outcome: Outcome
-    plan_digest: str | None = None
-    """Digest of the plan's version that was verified; if given, an older version is refused."""
     context: FailureContext | None = None
     """Evidence and source of the failure."""
     answers: int | None = None

@@ -543,9 +543,8 @@ class Simulation:
 
     def _check(self, name: str) -> None:
         outcome, asked = self.outcome_of(name), self.checks[name]
-        digest = asked.plan_digest if self.random.random() < 0.7 else None
         answers = asked.seq if self.random.random() < 0.5 or name in self.cancelled else None
-        event = Verified(at=self.later(), outcome=outcome, plan_digest=digest, answers=answers)
+        event = Verified(at=self.later(), outcome=outcome, answers=answers)
         self.tell(event, due=True)
 
     def _load(self, name: str) -> None:
@@ -695,13 +694,6 @@ def act_unasked(run: Simulation) -> None:
     run.tell(run.random.choice(events))
 
 
-def verify_what_was(run: Simulation) -> None:
-    name = run.random.choice(tuple(run.checks)) if run.checks else _any_todo(run)
-    outcome = passing(name, run.random)
-    event = Verified(at=run.later(), outcome=outcome, plan_digest=_digest(run.random))
-    _is_refused(run, event, "the criteria of another version of the plan count")
-
-
 def answer_what_was_asked_before(run: Simulation) -> None:
     """Answer a pending action with the number of an earlier one."""
     asked = (*run.work.values(), *run.checks.values())
@@ -766,7 +758,6 @@ MISTAKES: tuple[Callable[[Simulation], None], ...] = (
     leave_lying,
     name_nobody,
     act_unasked,
-    verify_what_was,
     answer_what_was_asked_before,
     decide_something_else,
     turn_the_clock,

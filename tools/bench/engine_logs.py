@@ -193,7 +193,6 @@ class _Driver:
         return Verified(
             at=self._later(),
             outcome=_outcome(todo, self._checks, red),
-            plan_digest=asked.plan_digest,
             answers=asked.seq,
         )
 
