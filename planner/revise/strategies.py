@@ -213,11 +213,13 @@ def _retarget_or_write_test(situation: Situation) -> Iterator[Edit]:
 def _retarget(situation: Situation) -> Iterator[RetargetCheck]:
     """Propose corrected commands for criteria all of whose missing selections have a near existing one.
 
-    Commands of recipes are left out, as the plan does not state them.
+    Only commands that the plan states: not those of recipes, of files or of node ids.
     """
     found = (selector for each in situation.observations for selector in each.selectors)
     nearest = {each.text: near_selection(each) for each in found}
-    named = {where: spec.cmd for where, spec in commands_of(situation.todo) if "verify[" not in where}
+    todo = situation.todo
+    named = {f"tests[{at}]": spec.cmd for at, spec in enumerate(todo.acceptance_criteria.tests)}
+    named |= {"test_command": todo.test_command or "", "verify": todo.verify or ""}
     for check_id in situation.check_ids:
         command = accepted_command(named.get(check_id, ""))
         if command is None or command.pytest is None or command.pytest.guessed:
@@ -237,7 +239,7 @@ def _retarget(situation: Situation) -> Iterator[RetargetCheck]:
             rule="missing-test-retargets",
             because=", ".join(pairs),
             requires_approval=True,
-            todo_id=situation.todo.id,
+            todo_id=todo.id,
             check_id=check_id,
             from_cmd=named[check_id],
             to_cmd=cmd,

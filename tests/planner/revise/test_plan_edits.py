@@ -193,7 +193,6 @@ def retarget(where: str, old: str, new: str, name: str = "t1") -> RetargetCheck:
         ({"criteria": {"tests": [{"cmd": "pytest a.py", "timeout_seconds": 7}]}}, "tests[0]"),
         ({"verify": "pytest a.py"}, "verify"),
         ({"test_command": "pytest a.py"}, "test_command"),
-        ({"test_file": "a.py"}, "test_file"),
     ],
 )
 def test_a_command_is_retargeted_in_whichever_key_contains_it(fields: dict[str, Any], where: str) -> None:
