@@ -190,11 +190,11 @@ def _refuse(problem: str, remedy: str) -> NoReturn:
     raise CommandSyntaxError(problem, remedy)
 
 
-def _hint(word: str, known: Iterable[str], prefix: str = "") -> str:
+def _hint(word: str, known: Iterable[str]) -> str:
     """Return a question about the known name that is most similar to a word; empty if none is."""
     # Only with the same first letter: by `sort` nobody means isort.
     near = get_close_matches(word, sorted(known), n=1, cutoff=0.75)
-    return f"did you mean {prefix}{near[0]}? else " if near and near[0][0] == word[:1] else ""
+    return f"did you mean {near[0]}? else " if near and near[0][0] == word[:1] else ""
 
 
 def _in_metadata(program: str, rest: Sequence[str], name: str = "") -> str:
@@ -388,10 +388,9 @@ def _refuse_subcommand(name: str, rows: tuple[Tool, ...], rest: tuple[str, ...])
     """Refuse a subcommand that the catalog does not know; the remedy lists those that it knows."""
     known = [word for tool in rows for word in tool.subcommands]
     given = _first_word(rest, rows[0].valued if rows else ())
-    hint = _hint(given or "", known, f"{name} ").removesuffix("else ")
     # Both also start scripts without `run`, where the word could be a command of theirs.
-    if given and name in ("pnpm", "yarn"):
-        hint = f"write {name} run {given} if it is a script; "
+    is_script = given and name in ("pnpm", "yarn")
+    hint = f"write {name} run {given} if it is a script; " if is_script else ""
     launched = (" ".join((*each.subcommands, "TOOL")) for each in LAUNCHERS if each.program == name)
     remedy = f"{hint}the known commands of {name} are: {', '.join(dict.fromkeys((*known, *launched)))}"
     if given is None:

@@ -145,7 +145,7 @@ def test_a_command_has_a_tool_and_a_purpose(cmd: str, tool: str, purpose: Purpos
         ("uv run bash -c pytest", "shell"),
         ("npx -c 'rm x'", "script of the command line"),
         ("yarn lint", "yarn run lint"),
-        ("cargo tets", "did you mean cargo test?"),
+        ("cargo tets", "the known commands of cargo are: test"),
         ("ruff", "alone"),
         ("black .", "add --check"),
         ("ruff check --fix", "remove --fix"),
