@@ -224,9 +224,6 @@ def _class(start: _Place, wanted: ClassContract) -> Iterator[ContractDifference]
 # -- signatures, annotations and defaults --------------------------------------------------------------
 
 
-MAX_NAMED = 5
-"""Limit of the differences of one signature that are listed."""
-
 MAX_ALIASES = 5
 """Limit of the chain of type aliases through which a name is resolved."""
 
@@ -262,8 +259,7 @@ def compare_signature(
     for likeness in (Likeness.DIFFERENT, Likeness.UNKNOWN):
         reasons = [why for each, why in differences if each is likeness]
         if reasons:
-            more = [f"and {len(reasons) - MAX_NAMED} more"] if len(reasons) > MAX_NAMED else []
-            return likeness, "; ".join([*reasons[:MAX_NAMED], *more]), actual
+            return likeness, "; ".join(reasons), actual
     return Likeness.SAME, "", actual
 
 

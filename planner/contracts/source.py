@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import griffe
 
 from planner.model.contract import ContractDifference, FunctionContract, ParameterContract
-from planner.planfile.project_files import Confinement
+from planner.planfile.project_files import Confinement, read_regular
 from planner.text.python_text import dotted_name
 from planner.text.sanitizing import clean, one_line
 
@@ -30,9 +30,6 @@ SOURCE_FOLDERS = ("", "src/", "lib/")
 COMPILED_SUFFIXES = (".so", ".pyd", ".pyi", ".pyx")
 """Endings of modules without a Python source that could be compared."""
 MAX_SOURCE_BYTES = 16 * 1024 * 1024
-MAX_MODULES = 200
-"""Limit of the modules that are read for one contract."""
-
 MAX_REEXPORTS = 5
 """Limit of the chain of imports through which a name is followed."""
 
@@ -85,9 +82,6 @@ class ModuleReader:
     def read(self, name: str) -> griffe.Module:
         """Return a module by its dotted name. Raises :class:`ModuleProblem` or ``OSError``."""
         if name not in self._read:
-            if len(self._read) >= MAX_MODULES:
-                problem = f"{name} is reached through more than {MAX_MODULES} modules"
-                raise ModuleProblem("unresolved", problem)
             path = self._find(name)
             self._read[name] = _visited(name, self.root / path, path)
         return self._read[name]
@@ -110,6 +104,8 @@ class ModuleReader:
             if is_here or name not in module.imports:
                 break
             origin, _, original = module.imports[name].rpartition(".")
+            if not origin:  # a module: import prices
+                break
             try:
                 module, name = self.read(origin), original
             except (OSError, ModuleProblem):
@@ -118,9 +114,6 @@ class ModuleReader:
 
     def _find(self, name: str) -> str:
         """Return the path of a module's source, relative to the root. Raises :class:`ModuleProblem`."""
-        if not all(part.isidentifier() for part in name.split(".")):
-            problem = f"'{name}' is not a module name; write it dotted: indicators.rsi"
-            raise ModuleProblem("missing_module", problem, expected=name)
         stem = name.replace(".", "/")
         for folder in SOURCE_FOLDERS:
             # In the order of Python's import, where a package hides a module of its name.
@@ -160,11 +153,8 @@ class _Extension(griffe.Extension):
 
 def _visited(name: str, file: Path, shown: str) -> griffe.Module:
     """Parse a module. Raises :class:`ModuleProblem`, which names the file as ``shown``, or ``OSError``."""
-    if file.stat().st_size > MAX_SOURCE_BYTES:
-        problem = f"{shown}: cannot be read: it has more than {MAX_SOURCE_BYTES} bytes"
-        raise ModuleProblem("unreadable", problem, path=shown)
     # As bytes: the parser detects the encoding of a source itself.
-    code: Any = file.read_bytes()
+    code: Any = read_regular(file, MAX_SOURCE_BYTES)
     extension = _Extension(has_globals=b"global" in code)
     # Relative imports and full names are resolved by the parents, which need no content.
     *packages, last = name.split(".")
