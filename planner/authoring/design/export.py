@@ -114,8 +114,10 @@ def _instructions(milestone: Milestone, design: DesignPlan) -> str:
         "Constraints": [each.description for each in design.planning_context.constraints],
     }
     parts = ["\n- ".join([f"{title}:", *texts]) for title, texts in listed.items() if texts]
-    for each in milestone.code_changes:
-        parts.append(f"{each.id} for {each.intent_ref}, {each.file}:\n{each.diff.rstrip()}")
+    parts += (
+        f"{each.id} for {each.intent_ref}, {each.file}:\n{each.diff.rstrip()}"
+        for each in milestone.code_changes
+    )
     return clean("\n".join(parts), limit=_LONGEST_INTENT)
 
 
