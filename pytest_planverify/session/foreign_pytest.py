@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from planner.catalog.pytest_arguments import split_options
-from planner.model.evidence import CommandFact, ExceptionFact, Frame, ProcessEnd
+from planner.model.evidence import CommandFact, ExceptionFact, ProcessEnd
 from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, Verdict, Witness
 from planner.planfile.project_files import read_regular
 from pytest_planverify.checks.processes import ProcessResult, run_process
@@ -78,7 +78,8 @@ def run_foreign(
     for attempt, extra, file in attempts:
         clear_path(file)
         file.unlink(missing_ok=True)  # the report of an earlier run would pass for that of this one
-        argv, limit = [*launcher, *plain, *extra], judged.limit_seconds
+        # Reports have the tracebacks in the style of the terminal, which may be one without frames.
+        argv, limit = [*launcher, *plain, "--tb=auto", *extra], judged.limit_seconds
         try:
             result = run_process(argv, cwd=root, env=env, timeout_seconds=limit, watch=watch)
         except OSError as error:
@@ -204,46 +205,35 @@ def read_report(file: Path, witness: Witness) -> WorkerRecord:
 
 def _facts(kind: str, phase: str, nodeid: str, entry: Mapping[str, Any]) -> RawEvidence:
     """Return the evidence for one failed phase or collector; ``entry`` is its part of the JSON report."""
-    crash: Mapping[str, Any] = entry.get("crash") or {}
     longrepr = str(entry.get("longrepr") or "")
-    # pytest marks the lines of the message by an E.
-    marked = [line[1:].strip() for line in longrepr.splitlines() if line.startswith("E ")]
-    lines = marked or longrepr.strip().splitlines() or [""]
-    message = str(crash.get("message") or lines[-1])
+    # pytest marks the lines of each message by an E; the last message is that of the exception itself.
+    lines = longrepr.strip().splitlines()
+    begun = [at for at, line in enumerate(lines) if line.startswith("E ") and lines[at - 1][:2] != "E "]
+    message = lines[begun[-1]][1:].strip() if begun else (lines or ["failed"])[-1]
     return {
         "kind": kind,
         "phase": phase,
-        "headline": message.splitlines()[0] if message else "failed",
-        "exceptions": (_exception(nodeid, longrepr, message, crash),),
+        "headline": message,
+        "exceptions": (_exception(nodeid, longrepr, message),),
         "longrepr": longrepr[-20_000:],
         "stdout_tail": str(entry.get("stdout") or "")[-8_000:],
         "stderr_tail": str(entry.get("stderr") or "")[-8_000:],
     }
 
 
-def _exception(nodeid: str, longrepr: str, message: str, crash: Mapping[str, Any]) -> ExceptionFact:
-    """Parse pytest's report of a failure, else the message ``TYPE: TEXT`` with the place of the crash.
-
-    A message without a type is that of an assertion, whose type pytest omits.
-    """
+def _exception(nodeid: str, longrepr: str, message: str) -> ExceptionFact:
+    """Parse pytest's report of a failure; of one without a traceback, only the message is known."""
     file, _, names = nodeid.partition("::")
     test = names.partition("[")[0].rpartition("::")[2] or "<module>"
-    if (found := read_traceback(f"___ {test} ___\n{longrepr}")) is not None:
-        # A test's own file is one of tests, however it is called.
-        owned = (
-            each.model_copy(update={"side": Side.TEST}) if f"/{each.path}".endswith(f"/{file}") else each
-            for each in found.frames
-        )
-        return found.model_copy(update={"frames": tuple(owned)})
-    frames: tuple[Frame, ...] = ()
-    if "path" in crash:
-        line = int(crash.get("lineno", 0))
-        frames = (Frame(path=str(crash["path"]), line=line, function=test, side=Side.TEST),)
-    first = message.partition("\n")[0]
-    found = read_traceback(f'Traceback (most recent call last):\n  File "x", line 1, in x\n{first}')
+    found = read_traceback(f"___ {test} ___\n{longrepr}")
     if found is None:
-        found = ExceptionFact(type="AssertionError", qualified="builtins.AssertionError", message=message)
-    return found.model_copy(update={"frames": frames})
+        return ExceptionFact(type="AssertionError", qualified="builtins.AssertionError", message=message)
+    # A test's own file is one of tests, however it is called.
+    frames = (
+        each.model_copy(update={"side": Side.TEST}) if f"/{each.path}".endswith(f"/{file}") else each
+        for each in found.frames
+    )
+    return found.model_copy(update={"frames": tuple(frames)})
 
 
 _JUNIT_OUTCOMES = {
@@ -285,8 +275,6 @@ def _junit_as_json(content: bytes) -> dict[str, Any]:
             "outcome": "failed" if outcome.is_red else outcome,
             "duration": case.get("time", 0),
             "longrepr": None if found is None else found.text,
-            # Outside of the call phase the message only names the phase.
-            "crash": {"message": "" if other else message},
         }
         if other is Phase.COLLECT:
             data["collectors"].append(phase)
