@@ -77,8 +77,6 @@ class ChosenPlan(NamedTuple):
     shown: str
     todo_ids: list[str] | None
     """``None`` means all."""
-    boundary: Path | None = None
-    """Folder that must contain all roots."""
     whole: bool = True
     """All sub-plans were loaded; otherwise only those with requested todos."""
 
@@ -117,7 +115,7 @@ def load_plans(arguments: Iterable[PlanArgument]) -> list[ChosenPlan]:
             found = error.errors if isinstance(error, PlanTreeError) else (error,)
             errors |= {str(each): each for each in found}  # a sub-plan of several plans counts once
             continue
-        chosen.append(ChosenPlan(tree.flat(), given[0].shown, wanted, given[0].boundary, whole))
+        chosen.append(ChosenPlan(tree.flat(), given[0].shown, wanted, whole))
     if errors:
         raise next(iter(errors.values())) if len(errors) == 1 else PlannerError("\n\n".join(errors))
     for each, given in zip(chosen, asked.values(), strict=True):

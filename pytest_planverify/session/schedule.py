@@ -14,7 +14,7 @@ from planner.model.verdicts import CheckKind
 from planner.policy.dependencies import dependency_order
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable
 
     from planner.catalog import Command, PytestInvocation
     from planner.model.plan import Todo
@@ -104,18 +104,6 @@ def _shadows_python(folder: Path) -> bool:
     return False
 
 
-def run_order(todos: Iterable[Todo], children: Mapping[str, Sequence[str]]) -> tuple[Todo, ...]:
-    """Return the todos in dependency order, parents after the todos of their sub-plans."""
-    if not children:
-        return dependency_order(todos)
-    by_id = {todo.id: todo for todo in todos}
-    waiting = (
-        todo.model_copy(update={"dependencies": (*todo.dependencies, *children.get(todo.id, ()))})
-        for todo in by_id.values()
-    )
-    return tuple(by_id[todo.id] for todo in dependency_order(waiting))
-
-
 class Schedule:
     """Hands out the commands of a plan.
 
@@ -128,11 +116,15 @@ class Schedule:
     ) -> None:
         """``taken`` are todo and criterion ids of commands whose verdicts are known."""
         plan = flat.loaded
-        self.order = run_order(todos, flat.children)
+        by_id = {todo.id: todo for todo in todos}
+        # Parents come after the todos of their sub-plans.
+        waiting = [
+            todo.model_copy(update={"dependencies": (*todo.dependencies, *flat.children.get(todo.id, ()))})
+            for todo in by_id.values()
+        ]
+        self._before = {todo.id: todo.dependencies for todo in waiting}
+        self.order = tuple(by_id[todo.id] for todo in dependency_order(waiting))
         """All todos, each after those that it depends on."""
-        self._before = {
-            todo.id: {*todo.dependencies, *flat.children.get(todo.id, ())} for todo in self.order
-        }
         self._waiting: list[Job] = []
         self._running: list[Job] = []
         self._unfinished = [todo.id for todo in self.order]
