@@ -80,15 +80,6 @@ def test_failed_write_loses_the_record_but_not_the_run(tmp_path: Path):
     assert not (tmp_path / "no").exists()
 
 
-def test_existing_ignore_file_is_kept(tmp_path: Path):
-    (tmp_path / ".planverify").mkdir()
-    (tmp_path / ".planverify/.gitignore").write_text("mine\n")
-
-    RunFolder(tmp_path, "r1").create()
-
-    assert (tmp_path / ".planverify/.gitignore").read_text() == "mine\n"
-
-
 def test_run_folders_are_unique(tmp_path: Path):
     assert len({new_run_id() for _ in range(50)}) == 50
 

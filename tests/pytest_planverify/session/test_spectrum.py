@@ -380,7 +380,6 @@ def test_confirmation_renders_tracebacks_only_on_request(tmp_path: Path):
 
 
 KINDS_OF_RED = {
-    "wrong_value": ("def act(): return 1", "assert act() == 2", "product", "assertion-in-test"),
     "endless_recursion": ("def act(): return act()", "act()", "product", "raised-in-product"),
     "left": ("import sys\ndef act(): sys.exit(3)", "act()", "product", "raised-in-product"),
     "reads_its_frames": (
@@ -395,12 +394,6 @@ KINDS_OF_RED = {
         "assert act()",
         "test",
         "both-answers",
-    ),
-    "the_test_is_wrong": (
-        "def act(): return 1",
-        "act()\n    assert undefined == 1",
-        "test",
-        "undefined-name-in-test",
     ),
 }
 """The product, the test, and the owner and rule of its failure as without a recording."""

@@ -16,13 +16,11 @@ from hypothesis import strategies as st
 from module_project import write_files
 
 from planner.model.journal import CheckRun
-from planner.model.verdicts import Witness
-from planner.planfile import left_files, project_files
+from planner.planfile import project_files
 from planner.planfile.project_files import digest_of
 from pytest_planverify.baseline import repository
 from pytest_planverify.journal import read_journal
 from pytest_planverify.session import last_verdicts
-from pytest_planverify.session.foreign_pytest import read_report
 from pytest_planverify.session.last_verdicts import (
     TreeState,
     UnknownChangesError,
@@ -241,18 +239,6 @@ def test_invalid_state_file_is_read_as_none(text: str | None, tmp_path: Path):
     assert TreeState.read(tmp_path / "tree.json") is None
     os.mkfifo(tmp_path / "pipe")
     assert TreeState.read(tmp_path / "pipe") is None
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the platform has no pipes with names")
-def test_pipe_in_place_of_a_record_blocks_no_reader(tmp_path: Path):
-    for name in ("tree.json", left_files.RECORD, "report"):
-        os.mkfifo(tmp_path / name)
-
-    assert TreeState.read(tmp_path / "tree.json") is None
-    assert left_files.left_by_runs(tmp_path, tmp_path, ["a"]) == set()
-    for witness in (Witness.JSON_REPORT, Witness.JUNIT_XML):
-        with pytest.raises(OSError, match="pipe"):
-            read_report(tmp_path / "report", witness)
 
 
 def test_state_is_written_without_excluded_paths_before_the_first_verdict(tmp_path: Path):
