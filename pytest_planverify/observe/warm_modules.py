@@ -82,14 +82,13 @@ class ModuleShelf:
 
     def __init__(self) -> None:
         self._modules: dict[str, types.ModuleType] = {}
+        """The modules that are still to be served."""
+        self._present: dict[str, types.ModuleType] = {}
+        """Those that pytest had loaded before, and those that were served."""
         self._needs: dict[str, set[str]] = {}
-        """By module, its package and the modules that it loads, imports, or holds objects of."""
-        self._loaded_needs: dict[str, dict[str, types.ModuleType]] = {}
-        """By module, those that it loads or imports and that pytest had loaded before."""
+        """By preloaded module, its package and the modules that it loads, imports, or holds objects of."""
         self._inner: set[str] = set()
         """Modules that the import of their package loads."""
-        self._refused: set[str] = set()
-        """Top-level packages left to the ordinary import."""
         self._filters: dict[str, tuple[list[_Filter], list[_Filter]]] = {}
         """By module, the warning filters that its import inserted in front, newest first, and appended."""
         self._rewritten: set[str] = set()
@@ -166,14 +165,11 @@ class ModuleShelf:
             # served, not before.
             if name not in self._inner and holder is not None and vars(holder).get(child) is module:
                 delattr(holder, child)
+        self._present = {name: sys.modules[name] for name in loaded & sys.modules.keys()}
+        known = self._modules.keys() | self._present.keys()
         for name, module in self._modules.items():
-            needs = self._needs.get(name, set()) | {
-                _module_of(value) for value in list(vars(module).values())
-            }
-            self._loaded_needs[name] = {
-                each: sys.modules[each] for each in needs & loaded & sys.modules.keys()
-            }
-            self._needs[name] = (needs | {name.rpartition(".")[0]}) & self._modules.keys() - {name}
+            held = {name.rpartition(".")[0], *map(_module_of, list(vars(module).values()))}
+            self._needs[name] = (self._needs.get(name, set()) | held) & known - {name}
 
     def hand_out(self, restart: Callable[[str], object], tell: Callable[[str], object]) -> None:
         """Start serving imports in this worker.
@@ -207,10 +203,7 @@ class ModuleShelf:
         self.collecting = False
         native = {name for name, module in self._modules.items() if _has_extensions([module])}
         tops = {name.partition(".")[0] for name in self._modules if native & {name, *self._needs[name]}}
-        kept: set[str] = set()
-        for name in self._modules:
-            if name.partition(".")[0] in tops and name not in kept:
-                kept |= self._with_needs(name)
+        kept = self._with_needs(name for name in self._modules if name.partition(".")[0] in tops)
         self._modules = {name: module for name, module in self._modules.items() if name in kept}
 
     def find_spec(
@@ -223,23 +216,23 @@ class ModuleShelf:
         """
         if name not in self._modules:
             return None
-        wanted = self._with_needs(name)
-        tops = {each.partition(".")[0] for each in wanted}
-        is_replaced = not tops.isdisjoint(self._refused) or any(each in sys.modules for each in wanted)
-        is_replaced |= any(
-            sys.modules.get(other) is not module
-            for each in wanted
-            for other, module in self._loaded_needs.get(each, {}).items()
+        wanted = self._with_needs([name])
+        own = wanted & self._modules.keys()
+        # What is there already has to be the module that was there for the preloaded one.
+        is_replaced = not own.isdisjoint(sys.modules) or any(
+            each not in self._present or sys.modules.get(each) is not self._present[each]
+            for each in wanted - own
         )
         # Of submodules only the imported one is compared, with the search path of its package: the others
         # are those of the package's file.
+        tops = {each.partition(".")[0] for each in own}
         compared = {**dict.fromkeys(tops & self._modules.keys()), name: path}
         is_changed = any(os.environ.get(key) != value for key, value in self._environment.items())
         if is_replaced or is_changed or not all(map(self._is_same, compared, compared.values())):
             self._refuse(name)
             return None
         module = self._modules[name]
-        self._install(name, wanted)
+        self._install(name, own)
         del sys.modules[name]  # the import in progress inserts it itself
         original = cast("ModuleSpec", module.__spec__)
         # The loader returns the module as it is; its own spec is restored afterwards.
@@ -253,7 +246,7 @@ class ModuleShelf:
         if _has_extensions(self._modules[name] for name in names):
             self._tell(asked)
         for name in names:
-            module = sys.modules[name] = self._modules.pop(name)
+            module = sys.modules[name] = self._present[name] = self._modules.pop(name)
             package, _, child = name.rpartition(".")
             if package in sys.modules and name not in self._inner:
                 setattr(sys.modules[package], child, module)
@@ -264,19 +257,15 @@ class ModuleShelf:
                     texts = (each.pattern if each else "" for each in (message, source))
                     warnings.filterwarnings(action, next(texts), category, next(texts), line, append)
 
-    def _with_needs(self, name: str) -> set[str]:
-        """Return a module with all that it needs, directly or not, and that was not served before.
-
-        Refused ones stay in the result, so that :meth:`find_spec` refuses what needs them, too.
-        """
+    def _with_needs(self, names: Iterable[str]) -> set[str]:
+        """Return modules with all that they need, directly or not."""
         wanted: set[str] = set()
-        pending = [name]
+        pending = list(names)
         while pending:
             each = pending.pop()
-            is_refused = each in self._needs and each.partition(".")[0] in self._refused
-            if each not in wanted and (each in self._modules or is_refused):
+            if each not in wanted:
                 wanted.add(each)
-                pending += self._needs[each]
+                pending += self._needs.get(each, ())
         return wanted
 
     def _is_same(self, name: str, path: Sequence[str] | None) -> bool:
@@ -302,7 +291,6 @@ class ModuleShelf:
         top = name.partition(".")[0]
         names = [each for each in self._modules if each.partition(".")[0] == top]
         modules = [self._modules.pop(each) for each in names]
-        self._refused.add(top)
         if self.collecting or _has_extensions(modules):
             self._restart(f"{name} is another module here, or is imported under other conditions")
 
