@@ -8,6 +8,7 @@ see each test once, in a session of their own (:mod:`pytest_planverify.reports.r
 from __future__ import annotations
 
 import os
+from copy import copy
 from json import dumps  # bound early: tests may monkeypatch these modules
 from os import close as close_file
 from os import getpid
@@ -24,12 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _APPENDING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
-
-_UNSENT = ("node",)
-"""Attributes of reports that are only valid in their own process: the connection to an xdist worker."""
-
-_KNOWN = ("location", "keywords", "outcome", "when", "sections", "duration", "start", "stop", "wasxfail")
-"""Attributes to fall back to if a report cannot be serialized completely."""
 
 
 def register(config: pytest.Config, path: Path) -> None:
@@ -95,21 +90,16 @@ class Relay:
             self._write("suite_property", {"name": name, "value": value})
 
     def _serialized(self, report: pytest.TestReport | pytest.CollectReport) -> dict[str, Any]:
-        """Return a report as pytest-xdist transfers it, or at least its plain attributes and its text."""
+        """Return a report as pytest-xdist transfers it, or with the mere text of its failure."""
+        hook = self._config.hook
         try:
-            data: dict[str, Any] | None = self._config.hook.pytest_report_to_serializable(
-                config=self._config, report=report
-            )
+            data = hook.pytest_report_to_serializable(config=self._config, report=report)
         except Exception:  # a plugin's own kind of longrepr that pytest cannot serialize
-            data = None
-        if data is None:
-            data = {name: value for name, value in vars(report).items() if name in _KNOWN}
-            data |= {"nodeid": report.nodeid, "longrepr": report.longreprtext}
-            if isinstance(report, pytest.TestReport):
-                data |= {"$report_type": "TestReport", "user_properties": report.user_properties}
-            else:
-                data |= {"$report_type": "CollectReport", "result": None}
-        return {name: value for name, value in data.items() if name not in _UNSENT}
+            plain = copy(report)
+            plain.longrepr = report.longreprtext
+            data = hook.pytest_report_to_serializable(config=self._config, report=plain)
+        # The connection to an xdist worker is only valid in its own process.
+        return {name: value for name, value in data.items() if name != "node"}
 
 
 def dump_line(record: dict[str, Any]) -> bytes:

@@ -7,13 +7,14 @@ import json
 import signal
 import sys
 from decimal import Decimal
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from pytest_planverify.guards.sandbox_policy import Sandbox
-from pytest_planverify.observe.relay import dump_line
+from pytest_planverify.observe.relay import Relay, dump_line
 from pytest_planverify.observe.spec import Narrowing, Start, WorkerSpec
 from pytest_planverify.observe.supervision import SIGNAL, SoftLimits
 
@@ -56,6 +57,21 @@ def test_values_without_a_json_form_are_replaced_by_text(value: object, expected
     read = json.loads(line)["data"]
     assert (read["nodeid"], read["metadata"]) == ("a.py::test_a", expected)
     assert read["user_properties"] == [["odd", expected], ["plain", [1, None]]]
+
+
+def test_report_that_pytest_cannot_serialize_is_relayed_with_its_text(tmp_path: Path):
+    odd = SimpleNamespace(toterminal=lambda _: None, reprtraceback=None, reprcrash=None)
+    report = pytest.TestReport(
+        "a.py::test_a", ("a.py", 1, "test_a"), {}, "failed", cast("Any", odd), "call"
+    )
+    hook = SimpleNamespace(pytest_report_to_serializable=lambda config, report: report._to_json())
+    config = SimpleNamespace(hook=hook, rootpath=tmp_path)
+
+    Relay(cast("pytest.Config", config), tmp_path / "relay").pytest_runtest_logreport(report)
+
+    *_, line = (tmp_path / "relay").read_text().splitlines()
+    data = json.loads(line)["data"]
+    assert (data["nodeid"], data["outcome"], data["longrepr"]) == ("a.py::test_a", "failed", "")
 
 
 def test_soft_limit_applies_only_to_the_test_body(monkeypatch: pytest.MonkeyPatch):
