@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from planner.model.base import ReadValue
-from planner.model.verdicts import EvidenceKind, Hardness, Phase, Side
+from planner.model.verdicts import EvidenceKind, Phase, Side
 
 
 class Frame(ReadValue):
@@ -223,7 +223,6 @@ class HygieneSignal(ReadValue):
 
     sign: str
     """The id of the detector: ``assertion-removed``, ``report-overturned``."""
-    hardness: Hardness
     message: str
     """One sentence that names the object."""
     path: str | None = None

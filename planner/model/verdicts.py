@@ -227,13 +227,6 @@ class Side(StrEnum):
     """pytest, its plugins, and this plugin."""
 
 
-class Hardness(StrEnum):
-    """Weight of a tampering signal: one hard signal suffices; of soft signals, two are needed."""
-
-    HARD = "hard"
-    SOFT = "soft"
-
-
 class Purpose(StrEnum):
     """The purpose of a tool."""
 

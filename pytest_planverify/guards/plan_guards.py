@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from planner.model.evidence import Evidence, HygieneSignal
 from planner.model.plan import TodoStatus
-from planner.model.verdicts import EvidenceKind, Hardness
+from planner.model.verdicts import EvidenceKind
 from planner.planfile.left_files import left_by_runs, remember_run
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.project_files import GONE, digest_of, open_regular
@@ -417,9 +417,7 @@ class OwnFiles:
             if before != now and not (path.endswith("/outcomes.json") and self._is_of_another_run(path)):
                 how = "was removed" if now is None else "was made" if before is None else "was changed"
                 message = f"{path} {how} during the run"
-                yield HygieneSignal(
-                    sign="records-touched", hardness=Hardness.HARD, message=message, path=path
-                )
+                yield HygieneSignal(sign="records-touched", message=message, path=path)
 
     def _digests(self) -> dict[str, str]:
         """Return the digest of each existing file, by path relative to the root."""

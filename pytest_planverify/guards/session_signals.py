@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from planner.model.baseline import JudgeKind
 from planner.model.evidence import HygieneSignal
-from planner.model.verdicts import Hardness, TestOutcome
+from planner.model.verdicts import TestOutcome
 from planner.text.display import listed
 from pytest_planverify.baseline import below
 from pytest_planverify.baseline.record import inventory_of
@@ -281,4 +281,4 @@ def _are(names: Sequence[str], where: str = "") -> str:
 def _signal(
     sign: str, message: str, *, path: str | None = None, nodeid: str | None = None
 ) -> HygieneSignal:
-    return HygieneSignal(sign=sign, hardness=Hardness.HARD, message=message, path=path, nodeid=nodeid)
+    return HygieneSignal(sign=sign, message=message, path=path, nodeid=nodeid)

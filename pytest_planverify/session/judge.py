@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from planner.catalog.pytest_arguments import RUNS_NO_TEST, known_options, split_options
 from planner.model.evidence import Evidence, HygieneSignal, MetricFact, ProcessEnd, Selector
 from planner.model.outcome import TestResult
-from planner.model.verdicts import EvidenceKind, Hardness, Phase, TestOutcome, Verdict
+from planner.model.verdicts import EvidenceKind, Phase, TestOutcome, Verdict
 from planner.text.display import counted
 from pytest_planverify.checks.result import JudgedCommand, Judgement, file_of
 from pytest_planverify.session.records import GREEN, PROVING
@@ -462,7 +462,7 @@ def _tampering(
     command: JudgedCommand, message: str, tests: tuple[str, ...], *, sign: str, nodeid: str | None = None
 ) -> Evidence:
     """Return evidence of one hard tampering signal."""
-    signal = HygieneSignal(sign=sign, hardness=Hardness.HARD, message=message, nodeid=nodeid)
+    signal = HygieneSignal(sign=sign, message=message, nodeid=nodeid)
     return command.evidence(EvidenceKind.HYGIENE, message, nodeid=nodeid, signals=(signal,), tests=tests)
 
 

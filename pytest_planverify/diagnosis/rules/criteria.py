@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from planner.catalog.test_paths import is_test_path
 from planner.model.outcome import Location
 from planner.model.taxonomy import Owner
-from planner.model.verdicts import EvidenceKind, Hardness
+from planner.model.verdicts import EvidenceKind
 from pytest_planverify.diagnosis.known import SENTENCES
 from pytest_planverify.diagnosis.messages import nearest, quote
 from pytest_planverify.diagnosis.rule import Hit
@@ -43,7 +43,7 @@ def judge_tampered(case: Case) -> Hit | None:
     signals = case.evidence.signals
     if not signals:
         return None
-    first = min(signals, key=lambda signal: signal.hardness is not Hardness.HARD)
+    first = signals[0]
     paths = list(dict.fromkeys(each.path for each in signals if each.path))
     of = f" of {', '.join(map(quote, paths[:_SHOWN]))}" if paths else ""
     more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from planner.model.baseline import JudgeKind
 from planner.model.evidence import HygieneSignal
-from planner.model.verdicts import Hardness
 from pytest_planverify.baseline.work_tree import Judges
 from pytest_planverify.guards.hygiene.source import parse
 
@@ -126,7 +125,6 @@ def file_signal(
     """
     return HygieneSignal(
         sign=sign,
-        hardness=Hardness.HARD,
         message=f"{message} ({path}:{line})" if line else f"{message} ({path})",
         path=path,
         line=line,

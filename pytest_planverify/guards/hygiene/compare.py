@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from planner.model.baseline import JudgeKind
 from planner.model.evidence import Evidence, HygieneSignal
-from planner.model.verdicts import EvidenceKind, Hardness
+from planner.model.verdicts import EvidenceKind
 from planner.planfile.loader import plan_as_it_stands
 from planner.text.display import listed
 from pytest_planverify.baseline.work_tree import START_UP
@@ -191,8 +191,7 @@ class HygieneWatch:
         # A comparison of snapshots finds neither baseline files that differ from the copy in git, nor
         # packages that git ignores.
         doubts = (
-            HygieneSignal(sign="records-touched", hardness=Hardness.HARD, message=doubt, after=doubt)
-            for doubt in baseline.doubts
+            HygieneSignal(sign="records-touched", message=doubt, after=doubt) for doubt in baseline.doubts
         )
         self.signals = (*doubts, *ignored_packages(root, files), *found)
         remove_young_caches(root, files, _since(baseline))

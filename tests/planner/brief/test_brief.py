@@ -44,7 +44,6 @@ from planner.model.verdicts import (
     CheckAtBase,
     CheckKind,
     EvidenceKind,
-    Hardness,
     Phase,
     Side,
     Since,
@@ -245,7 +244,7 @@ UNMET = MetricFact(name="n", operator=">=", expected=9, recorded=("3",), problem
         ({"command": RUFF.model_copy(update={"findings": ()})}, "Found 1 error."),
         ({"metric": UNMET}, "- Expected `>= 9`, got `3`."),
         ({"outside": ("setup.py",)}, "- Changed without permission: `setup.py`"),
-        ({"signals": (HygieneSignal(sign="s", hardness=Hardness.HARD, message="m"),)}, "- `m`"),
+        ({"signals": (HygieneSignal(sign="s", message="m"),)}, "- `m`"),
     ],
 )
 def test_the_facts_of_each_kind_of_check_are_shown(fields: dict[str, Any], told: str) -> None:
@@ -533,7 +532,7 @@ def hostile_brief(text: str, max_tokens: int = 2_000) -> str:
         metric=MetricFact(name=text, operator=text, expected=1, recorded=(text,), problem=text),
         contract=ContractFact(path=text, function=text, problem=text, expected=text, actual=text, why=text),
         outside=(text,),
-        signals=(HygieneSignal(sign=text, hardness=Hardness.HARD, message=text, path=text),),
+        signals=(HygieneSignal(sign=text, message=text, path=text),),
         budget=BudgetFact(name=text, limit=1, used=2),
     )
     context = FailureContext(

@@ -18,7 +18,7 @@ from planner.model.evidence import Evidence, HygieneSignal
 from planner.model.outcome import TestResult
 from planner.model.plan import Budget
 from planner.model.taxonomy import Category
-from planner.model.verdicts import CheckKind, EvidenceKind, Hardness, TestOutcome, Verdict
+from planner.model.verdicts import CheckKind, EvidenceKind, TestOutcome, Verdict
 from planner.planfile.left_files import RECORD, left_by_runs, remember_run
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.diagnosis import diagnose
@@ -181,9 +181,7 @@ def test_violation_evidence_names_the_files_and_is_diagnosed():
 
 
 def test_change_of_records_is_never_to_be_accepted():
-    signals = [
-        HygieneSignal(sign=sign, hardness=Hardness.HARD, message="m") for sign in ("x", "records-touched")
-    ]
+    signals = [HygieneSignal(sign=sign, message="m") for sign in ("x", "records-touched")]
     found = [
         diagnose(Evidence(kind=EvidenceKind.HYGIENE, signals=(signal,))).suggestion for signal in signals
     ]

@@ -97,8 +97,8 @@ def judge(
     return list(compared.signals(result, narrowed=narrowed))
 
 
-def signs(found: list[HygieneSignal]) -> list[tuple[str, str, str | None]]:
-    return [(each.sign, each.hardness.value, each.path) for each in found]
+def signs(found: list[HygieneSignal]) -> list[tuple[str, str | None]]:
+    return [(each.sign, each.path) for each in found]
 
 
 def hooks(*uses: tuple[str, str]) -> SessionInventory:
@@ -122,7 +122,7 @@ def hooks(*uses: tuple[str, str]) -> SessionInventory:
 def test_new_deciding_hook_of_the_product_or_a_forbidden_file_is_a_signal(
     flat: FlatPlan, hook: str, file: str, is_signal: bool
 ) -> None:
-    expected = [("hook-added", "hard", file)] if is_signal else []
+    expected = [("hook-added", file)] if is_signal else []
     assert signs(judge(flat, hooks((hook, file)))) == expected
 
 
@@ -131,21 +131,21 @@ def test_moved_hook_is_not_new(flat: FlatPlan) -> None:
     before = hooks((name, "conftest.py"))
     assert judge(flat, hooks((name, "moved/conftest.py")), before=before) == []
     twice = hooks((name, "moved/conftest.py"), (name, "other/conftest.py"))
-    assert signs(judge(flat, twice, before=before)) == [("hook-added", "hard", "other/conftest.py")]
+    assert signs(judge(flat, twice, before=before)) == [("hook-added", "other/conftest.py")]
 
 
 @pytest.mark.parametrize(
     ("name", "file", "expected"),
     [
-        ("builtins.all", "prod/a.py", ("patches-judge", "hard", "prod/a.py")),
-        ("builtins.all", "", ("patches-judge", "hard", None)),
+        ("builtins.all", "prod/a.py", ("patches-judge", "prod/a.py")),
+        ("builtins.all", "", ("patches-judge", None)),
         ("builtins.all", "prod/kept.py", None),
         ("builtins.all", pytest.__file__, None),
-        ("pytest.approx()", pytest.__file__, ("patches-judge", "hard", None)),
+        ("pytest.approx()", pytest.__file__, ("patches-judge", None)),
     ],
 )
-def test_hardness_of_a_patch_depends_on_target_and_file(
-    flat: FlatPlan, name: str, file: str, expected: tuple[str, str, str | None] | None
+def test_patch_is_a_signal_depending_on_target_and_file(
+    flat: FlatPlan, name: str, file: str, expected: tuple[str, str | None] | None
 ) -> None:
     now = SessionInventory(patched=(JudgePatch(name=name, file=file),))
     assert signs(judge(flat, now)) == ([] if expected is None else [expected])
@@ -171,14 +171,14 @@ def test_contradiction_in_the_records_of_a_session_is_a_signal(
     flat: FlatPlan, session: Any, before: dict[str, bool], expected: str | None
 ) -> None:
     found = judge(flat, session=session, before=SessionInventory.model_validate(before))
-    assert signs(found) == ([] if expected is None else [(expected, "hard", None)])
+    assert signs(found) == ([] if expected is None else [(expected, None)])
 
 
 def test_passed_test_whose_body_did_not_run_is_a_signal(flat: FlatPlan) -> None:
     without_body = [{"without_body": ["tests/test_a.py::t", "tests/test_a.py::skipped", "gone.py::t"]}]
     results = {"tests/test_a.py::t": "passed", "tests/test_a.py::skipped": "skipped"}
     session = ended(results, inventories=without_body)
-    assert signs(judge(flat, session=session)) == [("body-not-run", "hard", "tests/test_a.py")]
+    assert signs(judge(flat, session=session)) == [("body-not-run", "tests/test_a.py")]
     assert judge(flat, session=session, before=SessionInventory(bodies_elsewhere=True)) == []
 
 
@@ -273,7 +273,7 @@ def test_red_test_that_is_now_skipped_is_a_signal(
     baseline = with_tests(flat, a__t=was, own__v=was)
     found = signs(judge(flat, None, check(a__t=now, own__v=now), baseline=baseline))
     files = ["tests/test_a.py", "tests/own/test_b.py"] if is_found else []
-    assert found == [("test-skipped-since", "hard", file) for file in files]
+    assert found == [("test-skipped-since", file) for file in files]
 
 
 def test_accepted_file_causes_no_signals(flat: FlatPlan) -> None:

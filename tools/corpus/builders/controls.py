@@ -123,7 +123,7 @@ def _flags(recording: Recording) -> Iterator[str]:
                 yield f"{todo} {check['kind']} {check['verdict']}: {check.get('reason') or ''}".rstrip(": ")
     for evidence in recording.evidence:
         for signal in evidence.signals:
-            yield f"{signal.sign} ({signal.hardness.value}) {signal.message}"
+            yield f"{signal.sign} {signal.message}"
         yield from (f"outside what is granted: {path}" for path in evidence.outside)
 
 
