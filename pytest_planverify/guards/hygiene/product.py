@@ -1,9 +1,9 @@
 """Signals in product code that was added: code that passes the tests without doing the work.
 
 Each detector takes a :class:`Site` (a node of the syntax tree that is new) and returns a message, or
-``None``. :func:`special_cases` needs the literals of all tests and is a pass of its own. Each of these signs
-occurred in real cheats and in no honest change. A pattern that honest code uses, too, is no signal, which is
-why most detectors have exceptions.
+``None``. :func:`special_cases` needs the literals of all tests and is a pass of its own. Each of these
+signs occurred in real cheats and in no honest change. A pattern that honest code uses, too, is no signal,
+which is why most detectors have exceptions.
 """
 
 from __future__ import annotations
