@@ -165,39 +165,20 @@ def contract_broken(case: Case) -> Hit | None:
 
 def _contract_hit(case: Case, fact: ContractFact) -> Hit:
     """Return the hit for a contract that the code is not known to satisfy."""
+    said = case.evidence.headline or "The code does not satisfy the contract"
+    if fact.why:  # the headline quotes both signatures
+        said = f"{fact.function} ({fact.module_path}:{fact.line}): {fact.why}"
+    promised = f"The contract is {fact.path}"
+    if fact.expected:
+        has = f", the code has {quote(fact.actual, _LONGEST)}" if fact.actual else ""
+        promised = f"{fact.path} promises {quote(fact.expected, _LONGEST)}{has}"
     return Hit(
-        suggestion=_contract_sentence(fact, case.evidence.headline),
+        suggestion=f"{quote(said, 3 * _LONGEST).rstrip('.')}. {promised}.",
         location=Location(path=fact.module_path or fact.path, line=fact.line, function=fact.function),
         owner=Owner.PLAN if fact.problem == "unreadable" else None,
         # A module that does not exist may as well be called an artifact that is missing.
         weight=0.88 if fact.problem == "missing_module" else 1.0,
     )
-
-
-def _contract_sentence(fact: ContractFact, headline: str) -> str:
-    """Return what differs between contract and code, as precisely as the fact states it."""
-    if fact.why and fact.expected and fact.actual:
-        expected, actual = quote(fact.expected, _LONGEST), quote(fact.actual, _LONGEST)
-        return (
-            f"{fact.function} ({fact.module_path}:{fact.line}): {quote(fact.why, _LONGEST)}. "
-            f"{fact.path} promises {expected}, the code has {actual}."
-        )
-    if fact.problem == "missing_function" and headline:  # the headline names similar functions
-        missing = quote(headline, 3 * _LONGEST)
-        promised = f" {fact.path} promises {quote(fact.expected)}." if fact.expected else ""
-        return f"{missing}{'' if missing.endswith(('.', '?')) else '.'}{promised}"
-    sentence = (
-        SENTENCES["contract"]
-        .get(fact.problem, "{path} is not satisfied.")
-        .format(path=fact.path, function=fact.function or "a name", module=fact.module_path or "its module")
-    )
-    if fact.expected and fact.actual:
-        return f"{sentence} Promised: {quote(fact.expected)}; found: {quote(fact.actual)}."
-    if fact.problem == "unreadable" and ": " in headline:  # its beginning says the same
-        headline = headline.partition(": ")[2]
-        sentence = sentence.rstrip(".") + ":"
-    detail = fact.expected or fact.actual or headline
-    return f"{sentence} {quote(detail, 3 * _LONGEST).rstrip('.')}." if detail else sentence
 
 
 def answered_no(case: Case) -> str:
