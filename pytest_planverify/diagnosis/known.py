@@ -92,5 +92,3 @@ ERRNOS = {
     for name, numbers in _DATA["errno"].items()
 }
 """Numbers of errors of the system, by topic."""
-SENTENCES: dict[str, dict[str, str]] = _DATA["sentences"]
-"""Sentences of suggestions, by the kind of a criterion and its problem."""

