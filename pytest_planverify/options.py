@@ -23,7 +23,7 @@ from _pytest.assertion.rewrite import assertstate_key
 from _pytest.mark.expression import Expression
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from pytest_planverify.observe.spec import Narrowing
     from pytest_planverify.reports.formats import Report
@@ -395,7 +395,7 @@ def sort_words(words: Iterable[object], directory: Path, positional: Collection[
                     raise pytest.UsageError(f"--maxfail: {value!r} is not a number")
                 more["maxfail"] = int(value)
             case "-n" | "--numprocesses":
-                more["workers"] = worker_count(str(value))
+                more["workers"] = _worker_count(str(value))
             case "--lf" | "--last-failed":
                 more["last_failed"] = True
             case "--co" | "--collect-only" | "--collectonly":

@@ -126,15 +126,19 @@ def temporary_folder(prefix: str) -> Generator[Path]:
 
 
 def delete_folder(folder: Path) -> None:
-    """Delete a folder; what cannot be deleted is left."""
-    # Tests may have left write-protected folders in it.
+    """Delete a folder, including write-protected ones in it; what cannot be deleted is left."""
+    _make_deletable(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make_deletable(folder: Path) -> None:
+    """Make folders writable that tests left write-protected."""
     for place, folders, _ in os.walk(folder):
         for name in folders:
             path = os.path.join(place, name)
             if not os.path.islink(path):
                 with suppress(OSError):
                     os.chmod(path, 0o700)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _copy_build_products(repository: Repository, tree: Path) -> None:
