@@ -1,7 +1,7 @@
 """Versions of revised plans: written beside or in place of the old ones, with undo.
 
-A plan and the sub-plans revised with it are one version. The contents that the last revision replaced are kept
-in ``.planverify/plans/{todo_list_id}/previous.json``, with digests of what was written.
+A plan and the sub-plans revised with it are one version. The contents that the last revision replaced are
+kept in ``.planverify/plans/{todo_list_id}/previous.json``, with digests of what was written.
 """
 
 from __future__ import annotations

@@ -72,12 +72,6 @@ def test_a_sub_plan_is_loaded_lazily_and_only_once(phases: Path, monkeypatch: py
     assert loaded == ["plan.yaml", "two.yaml", "cursor.yaml", "one.yaml"]
 
 
-@pytest.mark.parametrize("name", ["p3", "p1/text", ""])
-def test_the_child_of_a_todo_without_a_sub_plan_is_a_key_error(phases: Path, name: str):
-    with pytest.raises(KeyError):
-        load_tree(phases).child(name)
-
-
 def test_a_sub_plan_that_only_the_revised_todo_names_is_known_afterwards(tmp_path: Path):
     write(tmp_path / "one.yaml", todo("text"))
     tree = load_tree(write(tmp_path / "plan.yaml", todo("a")))

@@ -105,11 +105,12 @@ def test_a_copy_in_another_folder_finds_the_sub_plans_that_ids_name(
     assert load_tree(target).load_all().flat().loaded.plan.todo("phase/s2")
 
 
-@pytest.mark.parametrize("held", ["plan.yaml", "link.yaml", "notes.txt", "id.txt", "other.yaml", "folder"])
+@pytest.mark.parametrize(
+    "held", ["plan.yaml", "link.yaml", "phases/two.yaml", "notes.txt", "other.yaml", "folder"]
+)
 def test_a_copy_does_not_replace_any_other_file(plan: Path, held: str) -> None:
     Path("link.yaml").symlink_to(plan)
     Path("notes.txt").write_text("my notes")
-    Path("id.txt").write_text("shop")
     Path("other.yaml").write_text(PLAN.replace("shop", "inn"))
     Path("folder").mkdir()
 

@@ -13,7 +13,7 @@ import pytest
 import stepping
 from sample_documents import sample_document
 from stepping import FAILURE, START
-from two_plan_files import PLAN, SUB, write_plans
+from two_plan_files import PLAN, write_plans
 
 from planner.errors import LogError, PlannerError, RefusedEvent
 from planner.model.events import PlanSubmitted, RunStarted, SubPlanLoaded, Verified
@@ -38,9 +38,6 @@ from planner.store.run_log import (
 )
 from planner.store.session import RunSession, RunSettings
 from planner.testing import simulate_failure, simulate_success
-
-HOLLOW = {"cmd": "pytest tests/test_t1.py --collect-only", "timeout_seconds": 20}
-"""A criterion that runs no test."""
 
 
 class Desk:
@@ -147,8 +144,7 @@ def test_the_log_of_another_plan_is_refused_by_a_run(desk: Desk) -> None:
 
 
 def test_a_plan_with_errors_is_rejected_unless_validation_is_disabled(desk: Desk) -> None:
-    hollow = {"id": "t2", "dependencies": ["t1"], "acceptance_criteria": {"tests": [HOLLOW]}}
-    desk.plan({"id": "t1"}, hollow)
+    (desk.folder / "tests/test_t2.py").write_text("def test_it(:\n")
     strict = desk.open()
 
     with pytest.raises(RefusedEvent, match="rejected"):
@@ -156,7 +152,7 @@ def test_a_plan_with_errors_is_rejected_unless_validation_is_disabled(desk: Desk
     (finish,) = strict.unanswered()
     assert finish.action == "finish"
     (problem,) = desk.events()[0].problems
-    assert re.match(r"plan\.yaml:\d+:\d+: .* \[command-hollow\]$", problem)
+    assert re.match(r"plan\.yaml:\d+:\d+: .* \[unreadable-test\]$", problem)
 
     lenient = desk.open(validates=False, log=desk.folder / "lenient.jsonl")
     assert desk.tell(lenient, "run_started") == ["implement"]
@@ -211,7 +207,7 @@ def test_a_sub_plan_is_loaded_when_the_event_announces_it(parent: Desk) -> None:
         ({}, "the file 'phases/two.json'"),
         ({"path": "../two.json"}, "leaves"),
         ({"path": "phases/broken.json"}, "phases/broken.json"),
-        ({"path": "phases/hollow.json"}, "[command-hollow]"),
+        ({"path": "phases/hollow.json"}, "[unreadable-test]"),
         ({"problems": ["it is not planned"]}, "it is not planned"),
     ],
 )
@@ -219,9 +215,9 @@ def test_problems_of_a_sub_plan_are_recorded_in_the_event(
     parent: Desk, keys: dict[str, Any], problem: str
 ) -> None:
     session = parent.started()
-    hollow = {"id": "s1", "acceptance_criteria": {"tests": [HOLLOW]}}
-    parent.plan(hollow, path="phases/hollow.json", todo_list_id="hollow", root="..")
+    parent.plan({"id": "s1"}, path="phases/hollow.json", todo_list_id="hollow", root="..")
     (parent.folder / "phases/broken.json").write_text('{"todo_list_id": "broken", "items": []}')
+    (parent.folder / "tests/test_s1.py").write_text("def test_it(:\n")
 
     parent.tell(session, "sub_plan_loaded", todo_id="phase", **keys)
 
@@ -241,6 +237,18 @@ def test_a_sub_plan_may_be_written_after_a_failed_load(desk: Desk) -> None:
     desk.tell(session, "sub_plan_loaded", todo_id="phase")
 
     assert desk.events()[-1].plan is not None
+
+
+def test_a_sub_plan_below_one_whose_file_is_gone_is_a_problem(parent: Desk) -> None:
+    session = parent.started()
+    inner = {"id": "in", "acceptance_criteria": {}, "sub_plan": "x.json"}
+    two = parent.plan({"id": "s1"}, inner, path="phases/two.json", todo_list_id="two", root="..")
+    parent.tell(session, "sub_plan_loaded", todo_id="phase")
+    two.unlink()
+
+    parent.tell(session, "sub_plan_loaded", todo_id="phase/in")
+
+    assert "the plan above 'phase/in' cannot be loaded" in parent.events()[-1].problems[0]
 
 
 # Memory
@@ -393,12 +401,13 @@ class Run:
     def tell(self, kind: str, **keys: Any) -> None:
         self.session.tell(parse_event(json.dumps(stepping.event(kind, **keys))))
 
-    def revise(self, todo_id: str) -> None:
-        """Start the run, if it has not begun, and let a todo fail, which then gets a branch."""
+    def wait_for(self, todo_id: str, on: str, within: str = "") -> None:
+        """Start the run, if it has not begun, and let a person make `todo_id` depend on `on`."""
         if self.session.state is None:
             self.tell("run_started")
         self.tell("sub_plan_loaded", todo_id="phase")
-        self.tell("verified", outcome={**stepping.FAILED, "todo_id": todo_id})
+        edit = {"edit": "add_dependency", "todo_id": todo_id, "on": on, "rule": "r", "because": "b"}
+        self.tell("plan_revised", within=within, edits=[edit])
 
 
 @pytest.fixture
@@ -417,10 +426,10 @@ def test_the_newest_plan_is_the_plan_and_then_its_latest_version(shop: Path) -> 
     assert run.write() == []
     assert target.read_text() == PLAN
 
-    run.revise("t2")
+    run.wait_for("t2", "t1")
     assert run.write() == []
     assert "# mine" in target.read_text()
-    assert load_plan(target).plan.todo("t2_branch_01").parent_id == "t2"
+    assert load_plan(target).plan.todo("t2").dependencies == ("t1",)
     os.utime(target, (1, 1))
     run.tell("clock_ticked")
     assert run.write() == []
@@ -431,13 +440,13 @@ def test_the_newest_plan_is_the_plan_and_then_its_latest_version(shop: Path) -> 
 def test_a_revised_sub_plan_is_written_beside_the_newest_plan(shop: Path) -> None:
     target = shop.with_name("newest.yaml")
     run = Run(shop, target)
-    run.revise("phase/s2")
+    run.wait_for("s2", "s1", within="phase")
 
     assert run.write() == []
 
     assert "sub_plan: newest.phase.yaml" in target.read_text()
     written = shop.with_name("newest.phase.yaml").read_text()
-    assert "s2_branch_01" in written
+    assert "- s1" in written or "[s1]" in written
     assert "# the second" in written
     assert shop.read_text() == PLAN
 
@@ -449,19 +458,6 @@ def test_a_file_that_is_not_this_plan_is_not_replaced(shop: Path, held: str) -> 
 
     with pytest.raises(PlannerError, match=r"plan itself|log of the run|the file is not this plan"):
         Run(shop, shop.with_name(held))
-
-
-def test_a_source_file_of_the_plan_is_never_overwritten(shop: Path) -> None:
-    shop.write_text(PLAN.replace("phases/two.yaml", "newest.phase.yaml"))
-    sub = shop.with_name("newest.phase.yaml")
-    sub.write_text(SUB.replace("root: ..\n", ""))
-    run = Run(shop, shop.with_name("newest.yaml"))
-    run.revise("phase/s2")
-
-    (remark,) = run.write()
-
-    assert "newest.phase.yaml: this file belongs to the plan" in remark
-    assert sub.read_text() == SUB.replace("root: ..\n", "")
 
 
 def test_an_unwritable_newest_plan_is_reported(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
