@@ -47,8 +47,8 @@ class SuitePropertyRecorder:
     value for the plan's ``metrics``.
     """
 
-    @staticmethod  # pytest warns of a session fixture that is a method
     @pytest.fixture(scope="session")
+    @staticmethod  # pytest warns of a session fixture that is a method
     def record_testsuite_property(request: pytest.FixtureRequest) -> Callable[[str, object], None]:
         """Return a function that records a property of the whole suite, by name and value."""
         from _pytest.junitxml import xml_key
