@@ -169,6 +169,10 @@ class WarmPool:
                         # There is no lower level; the caller will start the worker cold in the end.
                         raise ForkServerDied(str(failure)) from failure
                     self._note_failure(learned, failure)
+                except ForkServerDied:
+                    # The import of a module may have ended the server.
+                    learned.modules, learned.learns = [], False
+                    raise
                 else:
                     return group.server
 

@@ -145,6 +145,21 @@ def test_dead_server_is_reported_and_renewal_starts_another(tmp_path: Path):
     assert pool.server(START, Level.STARTED) is base.made[-1]
 
 
+def test_modules_are_not_preloaded_again_after_a_server_died_while_it_imported_them(tmp_path: Path):
+    base = Base(None, ForkServerDied("gone"))
+    pool = pool_of(base, tmp_path)
+    pool.server(START, Level.STARTED)
+    pool.learn(START, ["numpy"])
+
+    with pytest.raises(ForkServerDied):
+        pool.server(START, Level.STARTED)
+    pool.renew(START)
+    pool.server(START, Level.STARTED)
+    pool.learn(START, ["numpy"])
+
+    assert base.requests == [(Level.STARTED, modules) for modules in ((), ("numpy",), ())]
+
+
 def test_worker_gets_a_server_of_an_earlier_level_or_without_modules_on_request(tmp_path: Path):
     base = Base()
     pool = pool_of(base, tmp_path)
