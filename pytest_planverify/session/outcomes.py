@@ -60,6 +60,7 @@ MOST_CHANGED = 50
 _PYTHON = (".py", ".pyi")
 
 AnyChange = TypeVar("AnyChange", "ChangedFile", "Hunk")
+AnyFailure = TypeVar("AnyFailure", Diagnosis, Failure)
 
 
 class Assembled(NamedTuple):
@@ -389,11 +390,40 @@ def find_outcomes(
         if green is not None:
             made = (result.outcome for result in results)
             green.note([one.todo_id for one in made if one.success and one.verified], changes)
-        found += map(_with_right_suggestions, results)
+        found += results
+    share_places(found)
+    found = list(map(_with_right_suggestions, found))
     causes = root_causes(found)
     if not recording:
         write_reports(found, run_id, causes)
     return found, causes
+
+
+def share_places(results: list[Assembled]) -> None:
+    """Give failures without candidate locations those of another failure with the same signature, in place.
+
+    Equal signatures are one root cause; a test that runs the product in another process shows no
+    product frames, while one that calls it directly does.
+    """
+    best: dict[tuple[Path, str], Diagnosis] = {}
+
+    def placed(root: Path, failure: AnyFailure) -> AnyFailure:
+        shown = best.get((root, failure.signature or ""))
+        if failure.candidates or shown is None:
+            return failure
+        return failure.model_copy(update={"location": shown.location, "candidates": shown.candidates})
+
+    for each in results:
+        for _, diagnosis in filter(lambda pair: pair[1].candidates, each.diagnosed):
+            key = each.root, diagnosis.signature
+            # Candidates are sorted by score; of equal ones the first failure's stay.
+            best[key] = max(best.get(key, diagnosis), diagnosis, key=lambda it: it.candidates[0].score)
+    for number, each in enumerate(results if best else ()):
+        failures = (placed(each.root, failure) for failure in each.outcome.failures)
+        results[number] = each._replace(
+            outcome=_with_failures(each.outcome, failures),
+            diagnosed=tuple((piece, placed(each.root, diagnosis)) for piece, diagnosis in each.diagnosed),
+        )
 
 
 def _with_right_suggestions(result: Assembled) -> Assembled:
