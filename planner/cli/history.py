@@ -19,7 +19,7 @@ from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.cli.screen import Screen, print_json
 from planner.errors import PlannerError
 from planner.model.past import Correction
-from planner.model.taxonomy import Category, Owner, Role
+from planner.model.taxonomy import Category, Role
 from planner.planfile.discovery import PLAN_ENDINGS
 from planner.planfile.loader import load_plan
 from planner.planfile.project_facts import repository_fingerprint
@@ -119,7 +119,6 @@ def correct(
     category: Annotated[
         Category | None, option("--category CATEGORY", "The right category.", case_sensitive=False)
     ] = None,
-    owner: Annotated[Owner | None, option("--owner", "The right owner.", case_sensitive=False)] = None,
     role: Annotated[
         Role | None,
         option(
@@ -131,11 +130,10 @@ def correct(
     because: Annotated[str | None, option("--because TEXT", "The reason.")] = None,
     by: Annotated[str | None, option("--by NAME", "The name of the person.")] = None,
 ) -> None:
-    """Record the right category, owner or role of a failure; later runs learn from it."""
-    if role is None and category is None and owner is None:
+    """Record the right category or role of a failure; later runs route such failures by it."""
+    if role is None and category is None:
         raise UsageMistake(
-            "a correction needs the right category (--category), the right owner (--owner), or the role "
-            "that should have acted (--role)"
+            "a correction needs the right category (--category) or the role that should have acted (--role)"
         )
     root = project_root()
     with open_index_of(root) as index:
@@ -158,13 +156,11 @@ def correct(
         category=diagnosed,
         role=role or Role(usual),
         right_category=category,
-        right_owner=owner,
         by=by,
         because=because,
     )
     append_correction(root, correction)
-    was = f"{f' {category}' if category else ''}{f' of the {owner}' if owner else ''}"
-    really = f" and was{was}" if was else ""
+    really = f" and was {category}" if category else ""
     say(f"remembered: {correction.signature} ({diagnosed}) is for the {correction.role}{really}")
 
 

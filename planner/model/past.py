@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from planner.model.base import Moment, ReadValue
-from planner.model.taxonomy import Category, Owner, Role
+from planner.model.taxonomy import Category, Role
 
 
 class PastRepair(ReadValue):
@@ -43,7 +43,7 @@ class PastTodo(ReadValue):
 
 
 class Correction(ReadValue):
-    """A person's correction of the role, category or owner of a failure."""
+    """A person's correction of the role or category of a failure."""
 
     at: Moment
     fingerprint: str
@@ -53,7 +53,6 @@ class Correction(ReadValue):
     role: Role
     """The role that should have acted."""
     right_category: Category | None = None
-    right_owner: Owner | None = None
     by: str | None = None
     because: str | None = None
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from planner.store.run_rows import Row, Rows
 
-VERSION = 11
+VERSION = 12
 """Version of the tables; a project's index with another version is rebuilt, other databases are refused."""
 
 USUAL = f"{HOME}/planverify.db"

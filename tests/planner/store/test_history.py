@@ -10,7 +10,7 @@ from planner_command import Command
 from store_samples import START, Carried, Project, failure, shop, submitted, todo, verified
 
 from planner.model.past import Correction
-from planner.model.taxonomy import Category, Owner, Role
+from planner.model.taxonomy import Category, Role
 from planner.store.corrections import CORRECTIONS, corrections_of
 from planner.store.index import open_index
 
@@ -128,34 +128,26 @@ def test_a_failure_outside_of_a_run_can_be_corrected(planner: Command) -> None:
     found = failure("a1b2c3d4e5f6", target_agent=Role.TESTER)
     verified(planner.folder, "r-1", found, failure("ffff"))
 
-    done = planner(
-        "history", "correct", "a1b2", "--category", "spec_mismatch", "--owner", "test", "--by", "ann"
-    )
+    done = planner("history", "correct", "a1b2", "--category", "spec_mismatch", "--by", "ann")
 
     assert (done.status, done.err) == (0, "")
-    assert done.out == (
-        "remembered: a1b2c3d4e5f6 (TYPE_ERROR) is for the architect and was SPEC_MISMATCH of the test\n"
-    )
+    assert done.out == "remembered: a1b2c3d4e5f6 (TYPE_ERROR) is for the architect and was SPEC_MISMATCH\n"
     (kept,) = corrections(planner)
     assert (kept.signature, kept.category) == ("a1b2c3d4e5f6", Category.TYPE_ERROR)
-    assert (kept.right_category, kept.right_owner) == (Category.SPEC_MISMATCH, Owner.TEST)
-    assert (kept.role, kept.by) == (Role.ARCHITECT, "ann")
+    assert (kept.right_category, kept.role, kept.by) == (Category.SPEC_MISMATCH, Role.ARCHITECT, "ann")
     assert kept.fingerprint.startswith("sha256:")
-    planner("history", "correct", "a1b2", "--owner", "environment")
-    assert corrections(planner)[1].role is Role.TESTER, "who was to act on it stays"
+    planner("history", "correct", "a1b2", "--role", "tester")
     planner("history", "--rebuild")
     with open_index(planner.folder) as index:
         learned = index.past_records("", datetime.now(UTC), 5).corrections
-    assert [each.right_owner for each in learned] == [Owner.ENVIRONMENT, Owner.TEST]
+    assert [each.role for each in learned] == [Role.TESTER, Role.ARCHITECT]
 
 
 def test_an_incomplete_or_unknown_correction_is_refused_with_the_options(planner: Command) -> None:
     verified(planner.folder, "r-1", failure("ab1"), failure("ab2"))
     done = planner("history", "correct", "ab1", "--by", "ann")
     assert done.status == 2
-    assert done.err.startswith(
-        "planner: a correction needs the right category (--category), the right owner"
-    )
+    assert done.err.startswith("planner: a correction needs the right category (--category) or the role")
     assert "(--role)" in done.err
     several = planner("history", "correct", "ab", "--role", "coder")
     assert several.status == 2
