@@ -371,7 +371,7 @@ def test_a_plan_that_cannot_be_verified_has_no_baseline(tmp_path: Path) -> None:
     said = project.planverify("baseline")
     assert said.returncode == 4, said
     assert "the plan could not be verified (status 4)" in said.stderr
-    assert "--planverify-confirm: -1 is not a number" in said.stderr
+    assert "--planverify-confirm: -1 is negative" in said.stderr
     project.write({"plan.yaml": "items: []\n"})
     assert project.forked("baseline").status == 4
     assert not project.baseline_file.exists()

@@ -39,6 +39,9 @@ from planner.store.run_log import (
 from planner.store.session import RunSession, RunSettings
 from planner.testing import simulate_failure, simulate_success
 
+HOLLOW = {"cmd": "pytest tests/test_t1.py --collect-only", "timeout_seconds": 20}
+"""A criterion that runs no test."""
+
 
 class Desk:
     """A project with a plan, and the sessions opened on it."""
@@ -144,7 +147,8 @@ def test_the_log_of_another_plan_is_refused_by_a_run(desk: Desk) -> None:
 
 
 def test_a_plan_with_errors_is_rejected_unless_validation_is_disabled(desk: Desk) -> None:
-    (desk.folder / "tests/test_t2.py").write_text("def test_it(:\n")
+    hollow = {"id": "t2", "dependencies": ["t1"], "acceptance_criteria": {"tests": [HOLLOW]}}
+    desk.plan({"id": "t1"}, hollow)
     strict = desk.open()
 
     with pytest.raises(RefusedEvent, match="rejected"):
@@ -152,7 +156,7 @@ def test_a_plan_with_errors_is_rejected_unless_validation_is_disabled(desk: Desk
     (finish,) = strict.unanswered()
     assert finish.action == "finish"
     (problem,) = desk.events()[0].problems
-    assert re.match(r"plan\.yaml:\d+:\d+: .* \[unreadable-test\]$", problem)
+    assert re.match(r"plan\.yaml:\d+:\d+: .* \[command-hollow\]$", problem)
 
     lenient = desk.open(validates=False, log=desk.folder / "lenient.jsonl")
     assert desk.tell(lenient, "run_started") == ["implement"]
@@ -207,7 +211,7 @@ def test_a_sub_plan_is_loaded_when_the_event_announces_it(parent: Desk) -> None:
         ({}, "the file 'phases/two.json'"),
         ({"path": "../two.json"}, "leaves"),
         ({"path": "phases/broken.json"}, "phases/broken.json"),
-        ({"path": "phases/hollow.json"}, "[unreadable-test]"),
+        ({"path": "phases/hollow.json"}, "[command-hollow]"),
         ({"problems": ["it is not planned"]}, "it is not planned"),
     ],
 )
@@ -215,9 +219,9 @@ def test_problems_of_a_sub_plan_are_recorded_in_the_event(
     parent: Desk, keys: dict[str, Any], problem: str
 ) -> None:
     session = parent.started()
-    parent.plan({"id": "s1"}, path="phases/hollow.json", todo_list_id="hollow", root="..")
+    hollow = {"id": "s1", "acceptance_criteria": {"tests": [HOLLOW]}}
+    parent.plan(hollow, path="phases/hollow.json", todo_list_id="hollow", root="..")
     (parent.folder / "phases/broken.json").write_text('{"todo_list_id": "broken", "items": []}')
-    (parent.folder / "tests/test_s1.py").write_text("def test_it(:\n")
 
     parent.tell(session, "sub_plan_loaded", todo_id="phase", **keys)
 
@@ -401,13 +405,12 @@ class Run:
     def tell(self, kind: str, **keys: Any) -> None:
         self.session.tell(parse_event(json.dumps(stepping.event(kind, **keys))))
 
-    def wait_for(self, todo_id: str, on: str, within: str = "") -> None:
-        """Start the run, if it has not begun, and let a person make `todo_id` depend on `on`."""
+    def revise(self, todo_id: str) -> None:
+        """Start the run, if it has not begun, and let a todo fail, which then gets a branch."""
         if self.session.state is None:
             self.tell("run_started")
         self.tell("sub_plan_loaded", todo_id="phase")
-        edit = {"edit": "add_dependency", "todo_id": todo_id, "on": on, "rule": "r", "because": "b"}
-        self.tell("plan_revised", within=within, edits=[edit])
+        self.tell("verified", outcome={**stepping.FAILED, "todo_id": todo_id})
 
 
 @pytest.fixture
@@ -426,10 +429,10 @@ def test_the_newest_plan_is_the_plan_and_then_its_latest_version(shop: Path) -> 
     assert run.write() == []
     assert target.read_text() == PLAN
 
-    run.wait_for("t2", "t1")
+    run.revise("t2")
     assert run.write() == []
     assert "# mine" in target.read_text()
-    assert load_plan(target).plan.todo("t2").dependencies == ("t1",)
+    assert load_plan(target).plan.todo("t2_branch_01").parent_id == "t2"
     os.utime(target, (1, 1))
     run.tell("clock_ticked")
     assert run.write() == []
@@ -440,13 +443,13 @@ def test_the_newest_plan_is_the_plan_and_then_its_latest_version(shop: Path) -> 
 def test_a_revised_sub_plan_is_written_beside_the_newest_plan(shop: Path) -> None:
     target = shop.with_name("newest.yaml")
     run = Run(shop, target)
-    run.wait_for("s2", "s1", within="phase")
+    run.revise("phase/s2")
 
     assert run.write() == []
 
     assert "sub_plan: newest.phase.yaml" in target.read_text()
     written = shop.with_name("newest.phase.yaml").read_text()
-    assert "- s1" in written or "[s1]" in written
+    assert "s2_branch_01" in written
     assert "# the second" in written
     assert shop.read_text() == PLAN
 
