@@ -37,8 +37,11 @@ if TYPE_CHECKING:
     from planner.model.evidence import Evidence
     from planner.model.outcome import Failure, Outcome
 
-LARGEST_REPORT = 2 * 1024 * 1024
-"""Bytes; what is read becomes a part of one line in the log of the run."""
+LARGEST_REPORT = 8 * 1024 * 1024
+"""Bytes."""
+
+LARGEST_EVIDENCE = 2 * 1024 * 1024
+"""Bytes of a report up to which its evidence is kept: that becomes part of a line in the log of a run."""
 
 EXCERPT_LINES = 12
 FUNCTION_LINES = 24
@@ -58,12 +61,14 @@ def load_failure_context(outcome: Outcome, plan_id: str, *, root: Path, reports:
     """
     files = RootedFiles(root)
     failure = deciding_failure(outcome)
-    report = _read_report(RootedFiles(reports), outcome, plan_id)
-    evidence = report.evidence if report else ()
-    excerpts = report.excerpts if report else read_excerpts(files, failure, evidence)
-    return look_up(files, outcome.todo_id, failure, evidence).model_copy(
-        update={"excerpts": excerpts, "report_path": _report_path(outcome.todo_id) if report else None}
-    )
+    found = _read_report(RootedFiles(reports), outcome, plan_id)
+    if found is None:
+        excerpts = read_excerpts(files, failure, ())
+        return look_up(files, outcome.todo_id, failure, ()).model_copy(update={"excerpts": excerpts})
+    report, size = found
+    context = look_up(files, outcome.todo_id, failure, report.evidence)
+    known = {"excerpts": report.excerpts, "report_path": _report_path(outcome.todo_id)}
+    return context.model_copy(update=known | ({"evidence": ()} if size > LARGEST_EVIDENCE else {}))
 
 
 def look_up(
@@ -100,8 +105,8 @@ def _report_path(todo_id: str) -> str:
     return report_path(todo_id.replace("/", "__"))
 
 
-def _read_report(files: RootedFiles, outcome: Outcome, plan_id: str) -> FailureReport | None:
-    """Return the report of this todo and of the same deciding failure, by its signature, or ``None``."""
+def _read_report(files: RootedFiles, outcome: Outcome, plan_id: str) -> tuple[FailureReport, int] | None:
+    """Return the report of this todo and of the same deciding failure, by its signature, and its bytes."""
     # A file of outcomes may hold any text as an id, which becomes a part of the report's path.
     if not _ID.match(outcome.todo_id.replace("/", "__")):
         return None
@@ -119,7 +124,7 @@ def _read_report(files: RootedFiles, outcome: Outcome, plan_id: str) -> FailureR
     # A report of another run serves, too, if it is of the same failure.
     signature = deciding_failure(outcome).signature
     same = signature is not None and report.failures and report.failures[0].signature == signature
-    return report if same else None
+    return (report, len(file.data)) if same else None
 
 
 def _places(

@@ -16,6 +16,7 @@ from planner.planfile.project_files import LARGEST_READ, RootedFiles
 from planner.planfile.source_excerpts import (
     EXCERPT_LINES,
     FUNCTION_LINES,
+    LARGEST_EVIDENCE,
     load_failure_context,
     read_excerpts,
 )
@@ -58,6 +59,14 @@ def test_the_report_of_the_same_failure_is_read(shop: LoadedPlan) -> None:
     write_report(shop, written)
     found = context(shop)
     assert (found.evidence, found.excerpts, found.report_path) == (written.evidence, (), REPORT)
+
+
+def test_a_large_report_is_named_and_its_evidence_looked_up_but_not_kept(shop: LoadedPlan) -> None:
+    artifact = ArtifactFact(path="data/orders.json", problem="missing")
+    write_report(shop, report(None, evidence(artifact=artifact, longrepr="x" * LARGEST_EVIDENCE)))
+    found = context(shop)
+    assert (found.evidence, found.report_path) == ((), REPORT)
+    assert "data/orders.json" in found.present
 
 
 @pytest.mark.parametrize(
