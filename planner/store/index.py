@@ -184,7 +184,7 @@ class Index:
         try:
             with self._engine.begin() as connection:
                 yield connection
-        except (SQLAlchemyError, OSError) as error:
+        except (SQLAlchemyError, OSError, ValueError) as error:  # ValueError: a damaged text
             cause = (error.orig or error) if isinstance(error, DBAPIError) else error
             raise _unusable(self.name, cause) from error
 
@@ -406,6 +406,7 @@ def _unusable(name: str, error: BaseException) -> StoreError:
     return StoreError(
         one_line(
             f"{name}: the index cannot be used: {first[:300]}; nothing is lost, because the logs have "
-            "everything; rebuild it with planner history --rebuild, or name another with --store"
+            "everything; planner history --rebuild makes the project's own index again; check another "
+            "database, or name one with --store"
         )
     )

@@ -140,6 +140,20 @@ def test_an_unusable_index_is_rebuilt(project: Project, damage: str) -> None:
             assert raw.execute("SELECT name FROM sqlite_master").fetchall() == [("songs",)]
 
 
+def test_a_damaged_text_in_the_index_is_an_error_that_names_the_rebuild(project: Project) -> None:
+    verified(project.root, "v-1")
+    before = rows_of(project)
+    with sqlite3.connect(project.root / USUAL) as raw:
+        raw.execute("UPDATE planverify_verifications SET run_id = CAST(x'ff' AS TEXT)")
+
+    with (
+        open_index(project.root) as index,
+        pytest.raises(StoreError, match="planner history --rebuild makes the project's own index again"),
+    ):
+        index.verifications()
+    assert rows_of(project, rebuild=True) == before
+
+
 def test_the_index_is_kept_in_memory_if_the_folder_is_read_only(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
