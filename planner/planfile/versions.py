@@ -2,6 +2,7 @@
 
 A plan and the sub-plans revised with it are one version. The contents that the last revision replaced are
 kept in ``.planverify/plans/{todo_list_id}/previous.json``, with digests of what was written.
+Those of a copy are kept in another file beside it.
 """
 
 from __future__ import annotations
@@ -51,7 +52,10 @@ def write_beside(tree: PlanTree, revised: Mapping[str, Plan], target: Path) -> t
     ids = {part.plan.todo_list_id for part in _parts(tree).values()}
     for each in texts:
         refuse_other_plan(each.path, ids)
-    _write(tree, texts)
+    previous = PlanFolder(tree.loaded.root, tree.loaded.plan.todo_list_id).previous
+    # Of each copy apart, so that the version before the last revision of the plan itself stays.
+    name = f"previous-{_digest(os.fsencode(os.path.realpath(target)))[-12:]}.json"
+    _write(tree, texts, target, previous.with_name(name))
     return texts
 
 
@@ -65,7 +69,8 @@ def write_in_place(tree: PlanTree, revised: Mapping[str, Plan]) -> tuple[Rewritt
     texts = tuple(
         rewrite(parts[within], plan, target=parts[within].path) for within, plan in sorted(plans.items())
     )
-    _write(tree, texts)
+    previous = PlanFolder(tree.loaded.root, tree.loaded.plan.todo_list_id).previous
+    _write(tree, texts, tree.loaded.path, previous)
     return texts
 
 
@@ -157,13 +162,15 @@ def undo_plan(path: Path, *, force: bool = False) -> list[Path]:
         roots.insert(0, load_plan(real, boundary=real.parents[-1]).root)
     for root in dict.fromkeys(roots):
         # A sub-plan may have been revised with several plans.
-        kept = sorted((root / PLANS).glob("*/previous.json"), key=os.path.getmtime, reverse=True)
+        # By lstat(), as code under test could have put a link to nothing there.
+        kept = sorted((root / PLANS).glob("*/previous*.json"), key=lambda each: -each.lstat().st_mtime)
         for version in kept:
             top, files = _read_version(version, root)
+            if real not in (top, *files):
+                continue
             held = {each: _bytes(each) for each in files}
             # If all are as before, its writing was interrupted, or they were restored by hand.
-            is_undone = all(held[each] == before for each, (before, _) in files.items())
-            if real not in (top, *files) or is_undone:
+            if all(held[each] == before for each, (before, _) in files.items()):
                 continue
             edited = [each for each, (_, written) in files.items() if _digest(held[each] or b"") != written]
             if edited and not force:
@@ -177,8 +184,11 @@ def undo_plan(path: Path, *, force: bool = False) -> list[Path]:
     raise file_error(path, f"there is no previous version; {remedy}")
 
 
-def _write(tree: PlanTree, texts: Sequence[Rewritten]) -> None:
-    """Write all files or none, keeping what they replace; files that do not change are not written."""
+def _write(tree: PlanTree, texts: Sequence[Rewritten], top: Path, previous: Path) -> None:
+    """Write the plan ``top`` and its sub-plans, or none; what they replace is kept in ``previous``.
+
+    Files that do not change are not written.
+    """
     new = {Path(os.path.realpath(each.path)): each.text.encode() for each in texts}
     new = {path: text for path, text in new.items() if _bytes(path) != text}
     files = [
@@ -191,11 +201,10 @@ def _write(tree: PlanTree, texts: Sequence[Rewritten]) -> None:
         if (before := _bytes(path))
     ]
     if files:
-        previous = PlanFolder(tree.loaded.root, tree.loaded.plan.todo_list_id).previous
         # Stored before the files are written, so that an interruption cannot lose contents.
         try:
             make_home(tree.loaded.root)
-            plan = os.path.relpath(os.path.realpath(tree.loaded.path), tree.loaded.root)
+            plan = os.path.relpath(os.path.realpath(top), tree.loaded.root)
             text = json.dumps({"version": 1, "plan": plan, "files": files}, indent=1)
             replace_file(previous, text + "\n", durable=True)
         except (OSError, PlannerError) as error:

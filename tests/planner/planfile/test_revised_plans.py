@@ -89,6 +89,19 @@ def test_a_copy_is_updated_only_if_it_differs(plan: Path) -> None:
     assert (plan.read_text(), Path("phases/two.yaml").read_text()) == (PLAN, SUB)
 
 
+def test_the_version_before_a_copy_was_replaced_is_kept_apart_from_that_of_the_plan(plan: Path) -> None:
+    target = Path("next.yaml")
+    write_in_place(load_tree(plan).load_all(), titled(plan, "Uno"))
+    revised = plan.read_text()
+    for title in ("Due", "Tre"):
+        write_beside(load_tree(plan).load_all(), titled(plan, title), target)
+
+    assert [each.name for each in undo_plan(plan)] == ["plan.yaml"]
+    assert plan.read_text() == PLAN
+    assert [each.name for each in undo_plan(target)] == ["next.yaml"]
+    assert target.read_text() == revised.replace("Uno", "Due")
+
+
 @pytest.mark.parametrize("name", ["two", "second"], ids=["file", "todo_list_id"])
 @pytest.mark.parametrize("is_sub_revised", [False, True])
 def test_a_copy_in_another_folder_finds_the_sub_plans_that_ids_name(
@@ -134,6 +147,17 @@ def test_undo_discards_later_edits_only_if_forced(plan: Path, edit: str) -> None
     assert Path("phases/two.yaml").read_text() != SUB
     undo_plan(plan, force=True)
     assert (plan.read_text(), Path("phases/two.yaml").read_text()) == (PLAN, SUB)
+
+
+def test_a_link_to_nothing_in_place_of_another_version_does_not_prevent_undo(plan: Path) -> None:
+    write_in_place(load_tree(plan).load_all(), titled(plan, "Uno"))
+    other = PlanFolder(plan.parent, "inn").previous
+    other.parent.mkdir()
+    other.symlink_to("nothing")
+
+    undo_plan(plan)
+
+    assert plan.read_text() == PLAN
 
 
 @pytest.mark.parametrize("last", ["interrupted", "damaged", "pipe"])
