@@ -110,7 +110,8 @@ def _changed(tree: PlanTree, revised: Mapping[str, Plan]) -> dict[str, Plan]:
     """Return the plans that differ from those of the tree; raise ``PlannerError`` if one is not in it."""
     parts = _parts(tree)
     if unknown := next((within for within in revised if within not in parts), None):
-        raise file_error(tree.loaded.path, f"the file of the sub-plan of '{unknown}' cannot be loaded")
+        problem = f"the sub-plan of '{unknown}' cannot be loaded from the file that the plan names"
+        raise file_error(tree.loaded.path, f"{problem}; write it there")
     return {name: plan for name, plan in revised.items() if plan != parts[name].plan}
 
 

@@ -204,7 +204,7 @@ class RunSession:
             return []
         try:
             tree = load_tree(self._settings.plan)
-            with contextlib.suppress(PlannerError):  # a sub-plan without a file is written completely
+            with contextlib.suppress(PlannerError):  # some may not be written yet
                 tree.load_all()
             own_policies = {name: sub.loaded.plan.metadata for name, sub in tree.sub_plans().items()}
             for each in plans_beside(tree, revised_plans(state, own_policies), target):
@@ -337,7 +337,8 @@ class EventCompleter:
         tree, changes = self._tree_of(event.todo_id), {"id": event.todo_id.rpartition(SEPARATOR)[2]}
         problems: tuple[str, ...] = ()
         if tree is None:
-            problems = (f"the plan above '{event.todo_id}' cannot be loaded; write its file first",)
+            problem = f"the plan above '{event.todo_id}' cannot be loaded from the file that the plan names"
+            problems = (f"{problem}; write it there",)
             return event.model_copy(update={"plan": None, "problems": problems})
         facts: dict[str, Any] = {}
         if event.path is not None:

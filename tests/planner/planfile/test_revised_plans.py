@@ -252,5 +252,5 @@ def test_a_revised_sub_plan_whose_file_cannot_be_loaded_is_refused(plan: Path) -
     revised = both(plan)
     Path("phases/two.yaml").unlink()
 
-    with pytest.raises(PlannerError, match="the file of the sub-plan of 'phase' cannot be loaded"):
+    with pytest.raises(PlannerError, match="the sub-plan of 'phase' cannot be loaded from the file"):
         write_in_place(load_tree(plan), revised)
