@@ -631,7 +631,12 @@ def open_branch(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
     elif tx.open_branches >= limit:
         tx.enqueue(record, step.kind, step.rule, step.because, step.proposal)
     elif step.proposal is not None:
-        _make_branch(tx, record, step.proposal)
+        try:
+            _make_branch(tx, record, step.proposal)
+        except EditConflictError:
+            # Its id is taken since, by the branch of a todo with a similar, very long id. It is proposed
+            # again without the reason for asking, which the new proposal adds.
+            open_branch(tx, record, step._replace(proposal=None, because=step.proposal.edits[0].because))
     else:
         proposal = _proposal(tx, record, step)
         setting = approval_setting(tx.policy_of(record), tx.top)
@@ -650,7 +655,10 @@ def open_branch(tx: Transaction, record: TodoRecord, step: PendingStep) -> None:
 
 
 def _make_branch(tx: Transaction, record: TodoRecord, proposal: AskHuman) -> None:
-    """Publish a branch and the edits that need no approval; ask a person about the others."""
+    """Publish a branch and the edits that need no approval; ask a person about the others.
+
+    Raises :class:`planner.errors.EditConflictError` if the proposal no longer fits the plan.
+    """
     tx.update(record, next_step=None)
     # Edits of criteria always need a person; the branch does not wait for them.
     edits = [each for each in proposal.edits if not each.requires_approval]

@@ -243,6 +243,27 @@ def test_a_reason_names_the_attempt_before_the_words_of_the_agent():
 # Edits that need approval
 
 
+def test_an_approved_branch_whose_id_is_taken_since_is_proposed_again():
+    first, second = "t" * 190 + "1", "t" * 190 + "2"
+    todos = (todo("t0"), todo(first), todo(second, priority=-1))
+    run = Told(*todos, require_planner_approval=True, max_concurrent_branches=1)
+    asked: dict[str, AskHuman] = {}
+    for name in ("t0", first):
+        run.is_red(name)
+        asked[name] = run.asked()
+    for question in asked.values():
+        run.decides(Decision.APPROVE, question)
+    run.is_red(second)
+    run.passes("t0")
+    again = next(each for each in run.questions if each.todo_id == second)
+    run.decides(Decision.APPROVE, again)
+
+    run.passes(first)
+
+    assert [each.todo_id for each in run.questions] == [second]
+    assert run.asked().question_id != again.question_id
+
+
 def proposed_limit() -> tuple[Told, AskHuman]:
     """Return a run that asks a person to raise the time limit of a todo."""
     run = Told(todo("t1"))
