@@ -156,9 +156,12 @@ class _Place:
                 why = "may be inherited, or made by a decorator or metaclass"
         if why:
             return self.difference("unresolved", name, f"{self.prefix}{local} in {self.path} {why}")
-        actual = f"it defines {', '.join(list(definitions(owner))[:MAX_NAMES]) or 'nothing'}"
-        message = f"{self.prefix.rstrip('.') or owner.path} does not define {local}, {actual}"
-        return self.difference("missing_function", name, message, expected=expected, actual=actual)
+        existing = definitions(owner)
+        # A function of that name is no class.
+        what = expected if local in existing else local
+        names = ", ".join(list(existing)[:MAX_NAMES]) or "nothing"
+        message = f"{self.prefix.rstrip('.') or owner.path} does not define {what}, it defines {names}"
+        return self.difference("missing_function", name, message, expected=expected)
 
 
 def _function(place: _Place, wanted: FunctionContract) -> Iterator[ContractDifference]:

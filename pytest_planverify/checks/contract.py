@@ -9,7 +9,7 @@ from planner.errors import ContractFileError
 from planner.model.contract import ContractDifference
 from planner.model.evidence import ContractFact, Evidence, ExceptionFact
 from planner.model.verdicts import EvidenceKind, Verdict
-from planner.text.sanitizing import clean
+from planner.text.sanitizing import clean, one_line
 from pytest_planverify.checks.result import Judgement
 
 MAX_REASON = 1_000
@@ -37,7 +37,7 @@ def check_contract(path: str, root: Path, *, check_id: str = "") -> Judgement:
     return Judgement(
         # Open differences come last, so the first is one only if all are.
         verdict=Verdict.INCONCLUSIVE if first.is_open else Verdict.FAILED,
-        reason=clean(f"{first.message}{more}", limit=MAX_REASON),
+        reason=one_line(f"{first.message}{more}", limit=MAX_REASON),
         evidence=tuple(_evidence(each, path, check_id) for each in differences),
     )
 

@@ -156,13 +156,13 @@ def _contract_hit(case: Case, fact: ContractFact) -> Hit:
     """Return the hit for a contract that the code is not known to satisfy."""
     said = case.evidence.headline or "The code does not satisfy the contract"
     if fact.why:  # the headline quotes both signatures
-        said = f"{fact.function} ({fact.module_path}:{fact.line}): {fact.why}"
-    promised = f"The contract is {fact.path}"
+        said = f"{fact.function} ({fact.module_path}:{fact.line}): {' '.join(fact.why.split())}"
+    promised = "" if fact.path in said else f" The contract is {fact.path}."
     if fact.expected:
         has = f", the code has {quote(fact.actual, _LONGEST)}" if fact.actual else ""
-        promised = f"{fact.path} promises {quote(fact.expected, _LONGEST)}{has}"
+        promised = f" {fact.path} promises {quote(fact.expected, _LONGEST)}{has}."
     return Hit(
-        suggestion=f"{quote(said, 3 * _LONGEST).rstrip('.')}. {promised}.",
+        suggestion=f"{quote(said, 3 * _LONGEST).rstrip('.')}.{promised}",
         location=Location(path=fact.module_path or fact.path, line=fact.line, function=fact.function),
         owner=Owner.PLAN if fact.problem == "unreadable" else None,
         # A module that does not exist may as well be called an artifact that is missing.

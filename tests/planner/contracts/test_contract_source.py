@@ -205,7 +205,12 @@ def test_a_difference_is_shown_as_python_signatures(project: Project) -> None:
 def test_a_missing_name_is_reported_with_the_existing_ones(project: Project) -> None:
     (difference,) = project.write(m="def compute_rsis(): ...\ndef other(): ...").function("compute_rsi")
     assert difference.message == "m does not define compute_rsi, it defines compute_rsis, other"
-    assert difference.actual == "it defines compute_rsis, other"
+    assert (difference.expected, difference.actual) == ("compute_rsi()", None)  # no signature to compare
+
+
+def test_a_function_in_place_of_a_class_is_reported_as_a_missing_class(project: Project) -> None:
+    (difference,) = project.write(m="def Band(): ...").differences(classes=[{"name": "Band"}])
+    assert difference.message == "m does not define class Band, it defines Band"
 
 
 @pytest.mark.parametrize(

@@ -151,3 +151,10 @@ def test_each_contract_violation_is_separate_evidence_before_unresolved_ones(pro
         ("h", "unresolved"),
     ]
     assert (result.reason or "").endswith("(and 2 more: i, h)")
+
+
+def test_reason_of_a_signature_with_many_differences_is_one_line(project: Project) -> None:
+    parameters = [{"name": f"parameter_number_{number}"} for number in range(60)]
+    result = project.source("def f(): ...", {"name": "f", "parameters": parameters})
+    assert "\n" not in (result.reason or "\n")
+    assert "cut …" in (result.reason or "")

@@ -113,8 +113,9 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     ({**_metric("not_recorded"), "headline": "no test recorded rows"}, C.METRIC_UNMET, Owner.TEST, "metric-unmet", "no test recorded rows: record it with record_property('rows', value)"),
     ({**_contract("signature", expected="f(a)", actual="f()"), "headline": "f: it has no a"}, C.SPEC_MISMATCH, Owner.PRODUCT, "contract-broken", "f: it has no a. c.json promises f(a), the code has f()."),
     (_contract("signature", function="f", expected="f(a)", actual="f()", module_path="m.py", line=2, why="it has no a"), C.SPEC_MISMATCH, Owner.PRODUCT, "contract-broken", "f (m.py:2): it has no a. c.json promises f(a)"),
+    ({**_contract("missing_function", expected="f(…)"), "headline": "m does not define f, it defines g"}, C.SPEC_MISMATCH, Owner.PRODUCT, "contract-broken", "it defines g. c.json promises f(…)."),
     (_contract("missing_module"), C.SPEC_MISMATCH, Owner.PRODUCT, "contract-broken", "The contract is c.json."),
-    ({**_contract("unreadable"), "headline": "the contract cannot be used: c.json: no file"}, C.SPEC_MISMATCH, Owner.PLAN, "contract-broken", "cannot be used: c.json: no file."),
+    ({**_contract("unreadable"), "headline": "the contract cannot be used: c.json: no file"}, C.SPEC_MISMATCH, Owner.PLAN, "contract-broken", "the contract cannot be used: c.json: no file."),
     (_contract("unresolved", function="f"), C.SPEC_MISMATCH, Owner.UNKNOWN, "contract-unresolved", "does not satisfy"),
     ({"kind": "manual", "headline": "ugly"}, C.TEST_REGRESSION, Owner.PRODUCT, "answered-no", "ugly"),
     ({**_selected(("tests/a.py", "missing_file"), ("b.py::c", "missing_id"), nearest=("tests/b.py",)), "headline": "no such file"}, C.TEST_NOT_FOUND, Owner.PLAN, "selection-empty", "tests/a.py: no such file; the nearest existing name is tests/b.py."),
@@ -304,6 +305,18 @@ def test_diagnosis_of_printed_output_is_less_confident() -> None:
 def test_paths_of_libraries_are_searched_in_bounded_time() -> None:
     found = _diagnosed(_test(error("ImportError", "/x" + "/lib.so" * 2_000, PRODUCT)))
     assert found.rule != "native-library-missing"
+
+
+def test_a_suggestion_names_the_file_of_a_contract_once() -> None:
+    seen = {**_contract("unreadable"), "headline": "the contract cannot be used: c.json: no file"}
+    assert _diagnosed(seen).suggestion == "the contract cannot be used: c.json: no file."
+
+
+def test_a_cut_list_of_differences_ends_visibly_in_a_suggestion() -> None:
+    why = f"it lacks a; {'it lacks b; ' * 10}\n… 25 characters cut …\n{'it lacks c; ' * 20}it lacks d"
+    seen = _contract("signature", function="f", module_path="m.py", line=2, why=why)
+    assert "cut …" in _diagnosed(seen).suggestion
+    assert "…. The contract is c.json." in _diagnosed(seen).suggestion
 
 
 def test_a_long_suggestion_is_clipped() -> None:
