@@ -21,7 +21,15 @@ from planner.text.display import counted, listed
 from planner.text.markdown import fence, inline
 from planner.text.redaction import redact_and_clip
 from pytest_planverify.reports.terminal import final_line
-from pytest_planverify.reports.words import EXIT_WORDS, WORDS, duration, facts_of, headline, standing
+from pytest_planverify.reports.words import (
+    EXIT_WORDS,
+    WORDS,
+    duration,
+    facts_of,
+    headline,
+    standing,
+    suggestion_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -274,7 +282,7 @@ def _text(failure: Failure) -> str:
     lines = (
         failure.stack_trace_head,
         f"at {place.path}:{place.line or 1}" if place else None,
-        failure.suggestion,
+        suggestion_of(failure),
         f"rerun: {failure.rerun}" if failure.rerun else None,
     )
     return "\n".join(filter(None, lines))

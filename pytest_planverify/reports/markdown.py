@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_planverify.reports.cases import render_template, safe
-from pytest_planverify.reports.words import Standing, standing
+from pytest_planverify.reports.words import Standing, standing, suggestion_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,9 +49,9 @@ def error_commands(data: ReportInput) -> Iterator[str]:
     shown = problems if len(problems) <= MOST_ANNOTATIONS else problems[: MOST_ANNOTATIONS - 1]
     for problem in shown:
         failure = problem.failure
-        fix = f"\n{failure.suggestion}" if failure is not None and failure.suggestion else ""
+        fix = suggestion_of(failure) if failure is not None else ""
         path, category = _property(safe(problem.path)), _property(problem.category)
-        message = _data(safe(f"{problem.headline}\n{problem.consequences}{fix}"))
+        message = _data(safe(f"{problem.headline}\n{problem.consequences}\n{fix}".rstrip()))
         yield f"::error file={path},line={problem.line},title={category}::{message}"
     if left := len(problems) - len(shown):
         yield (

@@ -132,6 +132,12 @@ def ratio(good: int, of: int, noun: str) -> str:
     return counted(of, noun) if good == of else f"{good}/{counted(of, noun)}"
 
 
+def suggestion_of(failure: Failure) -> str:
+    """Return the suggestion; empty if the message says the same, as of many criteria other than tests."""
+    suggestion = failure.suggestion or ""
+    return "" if suggestion.rstrip(".") == failure.stack_trace_head else suggestion
+
+
 def facts_of(failure: Failure | None) -> dict[str, str]:
     """Return what is known about a failure besides its message and place: by label, in the order to show.
 
@@ -149,9 +155,7 @@ def facts_of(failure: Failure | None) -> dict[str, str]:
         _SINCE.get(failure.since, ""),
     )
     details, runner_up = ", ".join(filter(None, known)), failure.runner_up
-    # Beside the message, the same words once more tell nothing.
-    suggestion = failure.suggestion or ""
-    suggestion = "" if suggestion.rstrip(".") == failure.stack_trace_head else suggestion
+    suggestion = suggestion_of(failure)
     texts = {
         "why": f"{failure.category}: {details}" if details else f"{failure.category}",
         "rule": ": ".join(filter(None, (failure.rule, failure.because))),

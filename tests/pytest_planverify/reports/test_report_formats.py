@@ -279,6 +279,10 @@ def test_suggestion_is_labelled_as_fix_or_finding(suggestion: str, label: str) -
 def test_a_finding_that_repeats_the_message_is_left_out() -> None:
     found = red(failure(suggestion="a.py does not exist.", stack_trace_head="a.py does not exist"))
     assert "- found:" not in rendered("markdown", found)
+    assert rendered("junit", found).count("a.py does not exist") == 2  # the attribute and the text
+    assert rendered("ctrf", found).count("a.py does not exist") == 2
+    (line, *_) = github_lines(found)
+    assert line.count("a.py does not exist") == 1
 
 
 def test_long_markdown_report_counts_omitted_entries_and_fits_a_comment() -> None:
