@@ -312,7 +312,7 @@ class _Repair:
             is_foreign = is_preexisting(self.todo, self.outcome, failure)
             whose = "this todo did not cause it" if is_foreign else "to repair it is the work of this todo"
             yield 1, f"- {_SINCE[failure.since]}: {whose}."
-        if self.suggestion is not None:
+        if self.suggestion is not None and self.suggestion.rstrip(".") != failure.stack_trace_head:
             yield 2, f"- Diagnosis: {code(self.suggestion, limit=_LONGEST_HEAD)}"
         other = failure.runner_up
         if other is not None and other.confidence >= _UNSURE:

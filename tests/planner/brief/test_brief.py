@@ -207,6 +207,16 @@ def test_a_minimal_outcome_of_another_controller_gives_a_brief() -> None:
     assert f"`pytest {TEST_ID}`" in brief(minimal, context=None, todo=Todo(id="t1", title="The cart"))
 
 
+def test_a_diagnosis_that_repeats_the_message_is_left_out() -> None:
+    failure = Failure(
+        category=Category.METRIC_UNMET,
+        stack_trace_head="rows is 3, not >= 10",
+        suggestion="rows is 3, not >= 10.",
+    )
+    found = Outcome(todo_id="t1", success=False, tests_passed=False, failure_evidence=failure)
+    assert brief(found, context=None).count("rows is 3") == 1
+
+
 def test_an_outcome_without_a_diagnosis_is_described_by_its_red_check() -> None:
     page = brief(outcome().model_copy(update={"failure_evidence": None, "failures": ()}))
     assert "`UNKNOWN`" in page
