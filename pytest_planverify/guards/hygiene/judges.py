@@ -854,15 +854,30 @@ def _data_findings(changes: TreeDifferences, path: str) -> Iterator[HygieneSigna
 
 
 def _parsed(path: str, content: bytes) -> Any:
-    """Return JSON as values, other text as lines, and what cannot be parsed as bytes."""
+    """Return JSON or YAML as values, other text as lines, and what cannot be parsed as bytes."""
+    import yaml
+
     try:
         text = content.decode("utf-8-sig")
         with usual_depth():
             if path.endswith(".json"):
                 return json.loads(text)
-    except (ValueError, RecursionError):
+            if path.endswith((".yaml", ".yml")):
+                value = yaml.safe_load(text)
+                return content if _is_huge(value) else value
+    # PyYAML raises the last three for values that do not fit their tags, as in !!int "".
+    except (ValueError, RecursionError, yaml.YAMLError, LookupError, AttributeError, ArithmeticError):
         return content
     return text.replace("\r\n", "\n").rstrip("\n").split("\n")
+
+
+def _is_huge(value: Any) -> bool:
+    """Return whether data has more than a million values if aliases are expanded, as comparisons do."""
+    pending, count = [value], 0
+    while pending and count <= 1_000_000:
+        each, count = pending.pop(), count + 1
+        pending += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+    return bool(pending)
 
 
 def _contains_all(old: Any, new: Any) -> bool:

@@ -374,6 +374,31 @@ def test_deeply_nested_data_is_compared_as_text() -> None:
     assert signs(change, tree=tree, grants=OPEN) == {"data-changed"}
 
 
+@pytest.mark.parametrize("added", ["more:\n- b: 3\n", "cases: []\n", "- b: 3\n"])
+def test_yaml_may_gain_entries_but_not_lines_that_change_others(added: str) -> None:
+    path, before, after = "tests/data/words.yaml", "cases:\n- a: 1\n", "- b: 2\nname: x\n"
+    tree = {**TREE, path: before + after}
+    changes = ({path: before + added + after}, {path: before + after + added})
+    found = [signs(change, tree=tree, grants=OPEN) for change in changes]
+    is_entry = added.startswith("-")
+    assert found[0] == (set() if is_entry else {"data-changed"})
+    assert found[1] == (set() if added.startswith("more") else {"data-changed"})
+
+
+def test_data_that_aliases_expand_without_bound_is_compared_as_text() -> None:
+    levels = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 20))
+    path, text = "tests/data/words.yaml", f"a0: &a0 [1]\n{levels}"
+    tree = {**TREE, path: text}
+    assert signs({path: text + "# end\n"}, tree=tree, grants=OPEN) == {"data-changed"}
+
+
+@pytest.mark.parametrize("value", ["!!bool maybe", '!!int ""', "!!timestamp soon", f"1{':00' * 300}.5"])
+def test_data_whose_values_do_not_fit_their_tags_is_compared(value: str) -> None:
+    path = "tests/data/words.yaml"
+    tree = {**TREE, path: f"count: {value}"}
+    assert signs({path: f"count: [{value}]"}, tree=tree, grants=OPEN) == {"data-changed"}
+
+
 def test_accepted_change_is_not_a_signal() -> None:
     change = with_tests(EQUAL, "assert parts")
     digest = held(change).digests()["tests/test_words.py"]
