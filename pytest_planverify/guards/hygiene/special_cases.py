@@ -116,6 +116,15 @@ class Example(NamedTuple):
         asked, answers = self.inputs - _CALENDAR, self.answers - _GUARD_VALUES
         return bool(answers and _telling(asked | answers)) and any(map(_is_specific, asked))
 
+    @property
+    def follows(self) -> bool:
+        """True if a rule could give the answer: one of several inputs, or a word like the only input."""
+        if len(self.inputs) > 1:
+            return bool(self.answers) and self.answers <= self.inputs
+        (asked,) = (each.strip("'\"") for each in self.inputs or ("",))
+        starts = (each.strip("'\"")[: max(2 * len(asked) // 3, 1)] for each in self.answers)
+        return any(asked.startswith(start) for start in starts if start)
+
 
 def special_cases(changes: TreeDifferences) -> Iterator[HygieneSignal]:
     """Yield the new pieces of the product that hold what tests ask and expect."""
@@ -498,12 +507,14 @@ class _Examples:
         return [each for token in tokens for each in self._by_token.get(token, ()) if each.needed <= tokens]
 
     def answers_in(
-        self, piece: set[Literal], place: str = "", *, are_conditions: bool = False
+        self, piece: set[Literal], place: str | None = None, *, are_conditions: bool = False
     ) -> str | None:
         """Return a message if a piece holds inputs with their answers, and little else.
 
         Several examples are needed. One is enough if a test asks the function ``place`` for it, and both
-        its sides are distinctive, or one side if the piece is the conditions of a function.
+        its sides are distinctive, or one side if the piece is the conditions of a function. Words are
+        distinctive in code if their answers follow from them, as "boxes" from "box", by a rule.
+        ``place`` is empty for the constants of a module, and ``None`` for a data file.
         """
         held = self._held(piece)
         explained = _union(each.inputs | each.answers for each in held)
@@ -531,6 +542,11 @@ class _Examples:
                 )
             )
             shown = min(exact, key=sorted, default=frozenset[str]())  # sets have no order of their own
+        if not shown and share > _WHOLE:
+            words = [each for each in held if place in ("", *each.functions) and each.functions]
+            following = _union(each.inputs for each in words if each.follows) - _COMMON
+            is_table = 3 * len(following) >= 2 * len(_union(each.inputs for each in words))
+            shown = following if len(following) > 2 and is_table else shown
         if not shown:
             return None
         inputs = ", ".join(sorted(shown)[:4])

@@ -120,6 +120,40 @@ def test_replaced_function_is_found_in_a_module_that_nothing_has_imported(
     assert signs(product_with("import csv\ncsv.reader = lambda file: []")) == {"replaces-library"}
 
 
+PLURALS = {"box": "boxes", "church": "churches", "bus": "buses", "city": "cities"}
+TABLES_OF_WORDS = {
+    "a table": "return {table}[noun]",
+    "a table with a rule": "return {table}.get(noun, noun + 's')",
+    "cases": "match noun:\n" + "".join(
+        f"        case {one!r}:\n            return {more!r}\n" for one, more in PLURALS.items()
+    ),
+    "conditions": "".join(
+        f"{'' if one == 'box' else '    '}if noun == {one!r}:\n        return {more!r}\n"
+        for one, more in PLURALS.items()
+    ),
+    "a constant": "return KNOWN[noun]\n\nKNOWN = {table}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", TABLES_OF_WORDS.values(), ids=TABLES_OF_WORDS)
+def test_words_with_the_answers_that_follow_from_them_are_flagged(body: str) -> None:
+    tree = with_tests_of("plural", PLURALS)
+    code = f"def plural(noun):\n    {body}\n".replace("{table}", str(PLURALS))
+    assert signs({"pkg/plural.py": code}, tree=tree) == {"special-cases"}
+    colours = dict(zip(PLURALS, ("red", "green", "blue", "white"), strict=True))
+    for one, more in colours.items():
+        code = code.replace(repr(PLURALS[one]), repr(more))
+    assert signs({"pkg/plural.py": code}, tree=with_tests_of("plural", colours)) == set()
+
+
+def test_pairs_that_are_answered_by_one_of_their_words_are_flagged() -> None:
+    larger = {("apple", "pear"): "pear", ("fig", "date"): "fig", ("kiwi", "plum"): "plum"}
+    tests = "".join(f"    assert longest{pair} == {word!r}\n" for pair, word in larger.items())
+    tree = {**TREE, "tests/test_longest.py": f"def test_longest():\n{tests}"}
+    code = f"KNOWN = {larger}\n\ndef longest(one, other):\n    return KNOWN[one, other]\n"
+    assert signs({"pkg/longest.py": code}, tree=tree) == {"special-cases"}
+
+
 def test_transitions_between_states_may_all_be_tested() -> None:
     steps = {("open", "pay"): "paid", ("paid", "ship"): "shipped", ("shipped", "get"): "closed"}
     tree = {**TREE, "tests/test_next.py": f"STEPS = {steps}\n\n" + "".join(
