@@ -67,12 +67,14 @@ def failure_report(
     failures = list(failures_of(outcome))
     files = RootedFiles(plan.root)
     # Not model_dump_json(), which refuses the names of files that are not UTF-8.
-    facts = tuple({json.dumps(fact.model_dump(mode="json")): fact for fact in evidence}.values())
-    shown: dict[int, Evidence] = {}  # by identity: comparing thousands of models takes seconds
+    facts = list({json.dumps(fact.model_dump(mode="json")): fact for fact in evidence}.values())
+    shown: dict[int, Evidence] = {}
     excerpts: dict[tuple[str, int], SourceExcerpt] = {}
     for failure in failures:
-        own_evidence = evidence_of(failure, facts)
+        own_evidence = evidence_of(failure, tuple(facts))
         shown |= {id(fact): fact for fact in own_evidence[:MOST_EVIDENCE]}
+        taken = set(map(id, own_evidence))  # by identity: comparing thousands of models takes seconds
+        facts = [fact for fact in facts if id(fact) not in taken]
         for excerpt in read_excerpts(files, failure, own_evidence):
             excerpts.setdefault((excerpt.path, excerpt.first_line), excerpt)
     shown |= {id(fact): fact for fact in facts[:MOST_EVIDENCE]}  # what no failure rests on comes last

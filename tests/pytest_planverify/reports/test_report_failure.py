@@ -16,6 +16,7 @@ from planner.model.outcome import Cause, CauseTodo, FailureReport, Location, Pla
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, TodoState, Verdict
 from pytest_planverify.reports.failure_report import (
+    MOST_EVIDENCE,
     failure_report,
     write_failure_report,
 )
@@ -95,6 +96,12 @@ def test_equal_evidence_is_listed_once_and_unrelated_evidence_last(plan: LoadedP
     stray = evidence("tests/other.py::test_x", check_id="tests[9]")
     found = report(plan, metric, stray, evidence(), evidence())
     assert found.evidence == (evidence(), metric, stray)
+
+
+def test_unrelated_evidence_is_listed_beside_many_facts_of_a_failure(plan: LoadedPlan) -> None:
+    own = [evidence(stdout_tail=str(number)) for number in range(2 * MOST_EVIDENCE)]
+    stray = evidence("tests/other.py::test_x", check_id="tests[9]")
+    assert report(plan, *own, stray).evidence == (*own[:MOST_EVIDENCE], stray)
 
 
 def test_names_that_are_not_utf8_can_be_written(plan: LoadedPlan) -> None:
