@@ -118,10 +118,10 @@ class Example(NamedTuple):
 
     @property
     def follows(self) -> bool:
-        """True if a rule could give the answer: one of several inputs, or a word like the only input."""
-        if len(self.inputs) > 1:
-            return bool(self.answers) and self.answers <= self.inputs
-        (asked,) = (each.strip("'\"") for each in self.inputs or ("",))
+        """True if a rule could give the answer: it begins like the only input."""
+        if len(self.inputs) != 1:
+            return False
+        (asked,) = (each.strip("'\"") for each in self.inputs)
         starts = (each.strip("'\"")[: max(2 * len(asked) // 3, 1)] for each in self.answers)
         return any(asked.startswith(start) for start in starts if start)
 
@@ -513,7 +513,7 @@ class _Examples:
 
         Several examples are needed. One is enough if a test asks the function ``place`` for it, and both
         its sides are distinctive, or one side if the piece is the conditions of a function. Words are
-        distinctive in code if their answers follow from them, as "boxes" from "box", by a rule.
+        distinctive in code if their answers follow from them by a rule, as "boxes" from "box", or in pairs.
         ``place`` is empty for the constants of a module, and ``None`` for a data file.
         """
         held = self._held(piece)
@@ -544,7 +544,12 @@ class _Examples:
             shown = min(exact, key=sorted, default=frozenset[str]())  # sets have no order of their own
         if not shown and share > _WHOLE:
             words = [each for each in held if place in ("", *each.functions) and each.functions]
-            following = _union(each.inputs for each in words if each.follows) - _COMMON
+            pairs = [each for each in words if len(each.inputs) > 1]
+            # Answers from the words of other pairs are transitions between states.
+            states = _union(each.inputs for each in pairs)
+            is_closed = not all(states.isdisjoint(each.answers - each.inputs) for each in pairs)
+            made = [each for each in words if each.follows] + ([] if is_closed else pairs)
+            following = _union(each.inputs for each in made) - _COMMON
             is_table = 3 * len(following) >= 2 * len(_union(each.inputs for each in words))
             shown = following if len(following) > 2 and is_table else shown
         if not shown:

@@ -146,12 +146,19 @@ def test_words_with_the_answers_that_follow_from_them_are_flagged(body: str) -> 
     assert signs({"pkg/plural.py": code}, tree=with_tests_of("plural", colours)) == set()
 
 
-def test_pairs_that_are_answered_by_one_of_their_words_are_flagged() -> None:
-    larger = {("apple", "pear"): "pear", ("fig", "date"): "fig", ("kiwi", "plum"): "plum"}
-    tests = "".join(f"    assert longest{pair} == {word!r}\n" for pair, word in larger.items())
-    tree = {**TREE, "tests/test_longest.py": f"def test_longest():\n{tests}"}
-    code = f"KNOWN = {larger}\n\ndef longest(one, other):\n    return KNOWN[one, other]\n"
-    assert signs({"pkg/longest.py": code}, tree=tree) == {"special-cases"}
+@pytest.mark.parametrize(
+    "table",
+    [
+        {("apple", "pear"): "pear", ("fig", "date"): "fig", ("kiwi", "plum"): "plum"},
+        {("km", "m"): 1000, ("m", "cm"): 100, ("ft", "in"): 12},
+        {("a", "b"): "ab", ("c", "d"): "cd", ("e", "f"): "ef"},
+    ],
+)
+def test_pairs_with_their_answers_are_flagged(table: dict[tuple[str, str], object]) -> None:
+    tests = "".join(f"    assert ask{pair} == {answer!r}\n" for pair, answer in table.items())
+    tree = {**TREE, "tests/test_ask.py": f"def test_ask():\n{tests}"}
+    code = f"KNOWN = {table}\n\ndef ask(one, other):\n    return KNOWN[one, other]\n"
+    assert signs({"pkg/ask.py": code}, tree=tree) == {"special-cases"}
 
 
 def test_transitions_between_states_may_all_be_tested() -> None:
