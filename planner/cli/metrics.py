@@ -9,8 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from planner.cli.app import command
-from planner.cli.arguments import PlanArgument, option
+from planner.cli.arguments import option
 from planner.cli.history import StoreOption, open_index_of, project_of, project_root, status_of
 from planner.cli.screen import write
 from planner.model.verdicts import PlanState
@@ -35,7 +37,10 @@ _BUCKETS = (1, 5, 15, 60, 300, 600, 1_800, 3_600, 14_400, 86_400)
     "written;\nthe metrics of the other runs are written anyway."
 )
 def metrics(
-    plan: PlanArgument = None,
+    plan: Annotated[
+        Path | None,
+        typer.Argument(metavar="PLAN", help="The plan file. Default: all plans of the project."),
+    ] = None,
     store: StoreOption = None,
     textfile: Annotated[
         Path | None,
@@ -46,10 +51,7 @@ def metrics(
         ),
     ] = None,
 ) -> int:
-    """Print metrics of runs: their states, branches and how long these took, verifications.
-
-    Without PLAN, those of all plans of the project.
-    """
+    """Print metrics of runs: their states, branches and how long these took, verifications."""
     root, plan_id = (project_root(), None) if plan is None else project_of(plan)[:2]
     with open_index_of(root, store) as index:
         text = exposition(index.runs(plan_id), index.verifications(plan_id))
@@ -83,7 +85,8 @@ def exposition(runs: Iterable[Found], verifications: Iterable[Found]) -> str:
         "Time from the start of a branch until it passed or failed.",
         buckets=_BUCKETS,
     )
-    verified = family(client.Counter, "verifications", "exit_status", "Runs of pytest --planverify.")
+    # No counter: as only the last runs of a project are kept, it would fall.
+    verified = family(client.Gauge, "verifications", "exit_status", "Kept runs of pytest --planverify.")
     for run in runs:
         plan = _label(run["plan_id"])
         # The state in which the run is and what blocks it are 1, all others 0: a missing series cannot be
