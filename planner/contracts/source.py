@@ -152,9 +152,13 @@ class _Extension(griffe.Extension):
 
 
 def _visited(name: str, file: Path, shown: str) -> griffe.Module:
-    """Parse a module. Raises :class:`ModuleProblem`, which names the file as ``shown``, or ``OSError``."""
-    # As bytes: the parser detects the encoding of a source itself.
-    code: Any = read_regular(file, MAX_SOURCE_BYTES)
+    """Parse a module. Raises :class:`ModuleProblem`, which names the file as ``shown``."""
+    try:
+        # As bytes: the parser detects the encoding of a source itself.
+        code: Any = read_regular(file, MAX_SOURCE_BYTES)
+    except OSError as error:
+        problem = f"{shown}: cannot be read: {error.strerror}"
+        raise ModuleProblem("unreadable", problem, path=shown) from error
     extension = _Extension(has_globals=b"global" in code)
     # Relative imports and full names are resolved by the parents, which need no content.
     *packages, last = name.split(".")

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.contracts.comparison import compare_contract
+from planner.contracts.source import MAX_SOURCE_BYTES
 from planner.model.contract import Contract, ContractDifference
 
 
@@ -55,6 +56,15 @@ def project(tmp_path: Path) -> Project:
 
 
 # -- signatures ---------------------------------------------------------------------------------------
+
+
+def test_a_source_that_cannot_be_read_is_named_instead_of_its_contract(tmp_path: Path) -> None:
+    with (tmp_path / "m.py").open("wb") as file:
+        file.truncate(MAX_SOURCE_BYTES + 1)
+    (found,) = Project(tmp_path).function("f")
+
+    assert (found.problem, found.path) == ("unreadable", "m.py")
+    assert found.message == "m.py: cannot be read: it is larger than 16 MiB"
 
 
 def test_a_signature_is_shown_as_in_the_source(project: Project) -> None:
