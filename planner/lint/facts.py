@@ -244,9 +244,7 @@ class LintFacts:
                 files.append((path, name))
             elif kind is PathKind.FOLDER:
                 below = self.project.files(path)
-                files += [
-                    (file, "") for file in below if matches(file, "test_*.py") or matches(file, "*_test.py")
-                ]
+                files += [(file, "") for file in below if any(matches(file, each) for each in _TEST_FILES)]
             elif kind is PathKind.MISSING:
                 missing.append(path)
         return Selected(tuple(files), tuple(missing))
