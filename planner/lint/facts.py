@@ -208,6 +208,7 @@ class LintFacts:
         self._select = cache(self._selected)
         self._module = cache(self._parsed)
         self.impure_calls = cache(self._impure_calls_of)
+        self.imports = cache(self._imports_of)
         self.by_id = {todo.id: todo for todo in self.plan.items}
         self.at = {todo.id: index for index, todo in enumerate(self.plan.items)}
         # A branch borrows its criteria from the todo that it repairs, and is temporary.
@@ -262,7 +263,7 @@ class LintFacts:
                         found.setdefault(call.kind, []).append(f"{path}:{call.line} {call.name}")
         return found
 
-    def imports(self, selected: Selected) -> dict[str, str]:
+    def _imports_of(self, selected: Selected) -> dict[str, str]:
         """Return the modules of packages that the selected files import, with the place of an import."""
         return {
             name: f"{path}:{line}"
