@@ -106,9 +106,8 @@ def test_metric_names_units_and_help_follow_prometheus_conventions() -> None:
 
 def test_a_number_that_falls_when_old_runs_are_removed_is_no_counter() -> None:
     rows = [{"plan_id": "p1", "exit_status": status} for status in (0, 0, 1)]
-    (family,) = (
-        each for each in text_string_to_metric_families(exposition([], rows)) if "verifications" in each.name
-    )
+    families = text_string_to_metric_families(exposition([], rows))
+    (family,) = (each for each in families if "verifications" in each.name)
 
     assert (family.name, family.type) == ("planverify_verifications", "gauge")
     assert [each.value for each in family.samples] == [2, 1]
