@@ -63,7 +63,7 @@ def explain(
         typer.Argument(
             metavar="WORD|PLAN|LOG",
             help="A category, rule, verdict, state, role, recipe, key of a plan, exit status. Or "
-            "a plan, or the log of a run, to show what happened.",
+            "a plan, or the log of a run (*.jsonl), to show what happened.",
         ),
     ] = None,
 ) -> int:
