@@ -169,7 +169,7 @@ def _selection(state: State, named: Sequence[str]) -> Callable[[str], bool]:
 
 def _todos_of(action: Action) -> tuple[str, ...]:
     """Return the todos that an action is about; one without a name is about the plan."""
-    return getattr(action, "todo_ids", ()) or (getattr(action, "todo_id", ""),)
+    return getattr(action, "todo_ids", ()) or (getattr(action, "todo_id", None) or "",)
 
 
 def _worker(state: State, todo_id: str) -> str:
