@@ -79,7 +79,9 @@ def choose_plan(plan: Path | None) -> PlanChoice:
     # Relative, because the path is shown in messages and in commands to copy.
     paths = [Path(os.path.relpath(each.path)) for each in found]
     if len(paths) > 1:
-        raise UsageMistake(f"the ini file names {len(paths)} plans, {', '.join(map(str, paths))}; name one")
+        todos = [f"{SEPARATOR}{','.join(each.todo_ids)}" if each.todo_ids else "" for each in found]
+        named = ", ".join(f"{path}{only}" for path, only in zip(paths, todos, strict=True))
+        raise UsageMistake(f"the ini file names {named}; name one")
     return PlanChoice(path=paths[0], todo_ids=found[0].todo_ids)
 
 

@@ -144,12 +144,12 @@ def test_in_a_subfolder_the_planner_finds_the_plan_that_pytest_verifies(
 
 
 def test_several_plans_in_the_ini_file_must_be_chosen_from(example: Example, tmp_path: Path) -> None:
-    example.write({"pytest.ini": "[pytest]\nplanverify_plan = a.yaml b.yaml\n"})
+    example.write({"pytest.ini": "[pytest]\nplanverify_plan = a.yaml::t1 a.yaml::t2 b.yaml\n"})
 
     ran = planner("status", cwd=tmp_path)
 
     assert ran.status == 2
-    assert ran.err == "planner: the ini file names 2 plans, a.yaml, b.yaml; name one\n"
+    assert ran.err == "planner: the ini file names a.yaml::t1, a.yaml::t2, b.yaml; name one\n"
 
 
 def test_a_request_to_stop_reaches_the_run(example: Example, tmp_path: Path) -> None:
