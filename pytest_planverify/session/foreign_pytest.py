@@ -205,29 +205,34 @@ def read_report(file: Path, witness: Witness) -> WorkerRecord:
 
 def _facts(kind: str, phase: str, nodeid: str, entry: Mapping[str, Any]) -> RawEvidence:
     """Return the evidence for one failed phase or collector; ``entry`` is its part of the JSON report."""
+    crash: Mapping[str, Any] = entry.get("crash") or {}
     longrepr = str(entry.get("longrepr") or "")
-    # pytest marks the lines of each message by an E; the last message is that of the exception itself.
-    lines = longrepr.strip().splitlines()
-    begun = [at for at, line in enumerate(lines) if line.startswith("E ") and lines[at - 1][:2] != "E "]
-    message = lines[begun[-1]][1:].strip() if begun else (lines or ["failed"])[-1]
+    # pytest marks the lines of a message by an E.
+    lines = [line[1:].strip() for line in longrepr.splitlines() if line.startswith("E ")]
+    message = str(crash.get("message") or (lines or longrepr.strip().splitlines() or ["failed"])[-1])
     return {
         "kind": kind,
         "phase": phase,
-        "headline": message,
-        "exceptions": (_exception(nodeid, longrepr, message),),
+        "headline": message.partition("\n")[0],
+        "exceptions": (_exception(nodeid, longrepr, message, crash),),
         "longrepr": longrepr[-20_000:],
         "stdout_tail": str(entry.get("stdout") or "")[-8_000:],
         "stderr_tail": str(entry.get("stderr") or "")[-8_000:],
     }
 
 
-def _exception(nodeid: str, longrepr: str, message: str) -> ExceptionFact:
-    """Parse pytest's report of a failure; of one without a traceback, only the message is known."""
+def _exception(nodeid: str, longrepr: str, message: str, crash: Mapping[str, Any]) -> ExceptionFact:
+    """Parse pytest's report of a failure; of one without a traceback, its message and place."""
     file, _, names = nodeid.partition("::")
     test = names.partition("[")[0].rpartition("::")[2] or "<module>"
     found = read_traceback(f"___ {test} ___\n{longrepr}")
-    if found is None:
-        return ExceptionFact(type="AssertionError", qualified="builtins.AssertionError", message=message)
+    if found is None:  # an exception group, or pytest.fail(pytrace=False)
+        place = f'File "{crash.get("path", "x")}", line {crash.get("lineno", 1)}, in {test}'
+        first = message.partition("\n")[0]
+        found = read_traceback(f"Traceback (most recent call last):\n  {place}\n{first}")
+        if found is None:  # pytest omits the type of an assertion
+            return ExceptionFact(type="AssertionError", qualified="builtins.AssertionError", message=message)
+        found = found.model_copy(update={"frames": found.frames if "path" in crash else ()})
     # A test's own file is one of tests, however it is called.
     frames = (
         each.model_copy(update={"side": Side.TEST}) if f"/{each.path}".endswith(f"/{file}") else each
@@ -275,6 +280,8 @@ def _junit_as_json(content: bytes) -> dict[str, Any]:
             "outcome": "failed" if outcome.is_red else outcome,
             "duration": case.get("time", 0),
             "longrepr": None if found is None else found.text,
+            # Outside of the call phase the message only names the phase.
+            "crash": {"message": "" if other else message},
         }
         if other is Phase.COLLECT:
             data["collectors"].append(phase)

@@ -259,3 +259,30 @@ def test_failed_teardown_of_a_skipped_test_is_read_from_junit(tmp_path: Path):
     (test,) = pytest_run(tmp_path, text, witness=Witness.JUNIT_XML).tests
 
     assert test.outcome is TestOutcome.ERROR
+
+
+@pytest.mark.parametrize("witness", [Witness.JSON_REPORT, Witness.JUNIT_XML])
+def test_a_failure_without_a_traceback_has_the_message_and_place_of_its_crash(
+    tmp_path: Path, witness: Witness
+):
+    text = (
+        "import pytest\n"
+        "def test_group():\n    raise ExceptionGroup('two', [ValueError(1), KeyError(2)])\n"
+        "def test_hidden():\n    pytest.fail('it broke', pytrace=False)\n"
+    )
+
+    evidence = pytest_run(tmp_path, text, witness=witness).evidence
+
+    facts = {each.headline: each.exceptions[0] for each in evidence}
+    assert {headline: fact.type for headline, fact in facts.items()} == {
+        "ExceptionGroup: two (2 sub-exceptions)": "ExceptionGroup",
+        "Failed: it broke": "Failed",
+    }
+    lines = [[frame.line for frame in fact.frames] for fact in facts.values()]
+    assert lines == ([[3], [5]] if witness is Witness.JSON_REPORT else [[], []])
+
+
+def test_headline_of_a_file_that_does_not_compile_is_the_syntax_error(tmp_path: Path):
+    (evidence,) = pytest_run(tmp_path, "def test_a(:\n", witness=Witness.JSON_REPORT).evidence
+
+    assert evidence.headline.endswith("SyntaxError: invalid syntax")
