@@ -388,7 +388,9 @@ def message_of(exception: BaseException) -> str:
     """Return ``str(exception)``, clipped; safe against a misbehaving ``__str__``."""
     try:
         return readable(str(exception))
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # pytest.skip() and SystemExit included
         return f"<__str__ raised {type(error).__name__}>"
 
 

@@ -71,6 +71,14 @@ def test_message_that_cannot_be_shown_or_is_huge_is_replaced_or_clipped() -> Non
     assert huge.endswith("(10000000 characters)")
 
 
+def test_message_that_skips_the_test_does_not_end_the_session() -> None:
+    class _Skips(Exception):
+        def __str__(self) -> str:
+            pytest.skip("no message")
+
+    assert message_of(_Skips()) == "<__str__ raised Skipped>"
+
+
 def test_lone_surrogates_are_escaped() -> None:
     (fact,), _ = exception_facts(_raise(ValueError("a\udc80b")), HERE)
     assert fact.message == "a\\udc80b"
