@@ -125,6 +125,10 @@ class _Group:
     start: Start
     learned: _Learned
     server: Server | None = None
+    preloaded: frozenset[str] = frozenset()
+    """What that server was told to preload."""
+    missed: int = 0
+    """How many other modules its workers had to import, once for each worker."""
 
 
 class WarmPool:
@@ -161,6 +165,7 @@ class WarmPool:
                 if group.server is None:
                     with_modules = replace(group.start, modules=tuple(learned.modules))
                     group.server = self._base.server(with_modules, learned.level)
+                    group.preloaded, group.missed = frozenset(learned.modules), 0
                 try:
                     group.server.wait_until_ready()
                 except CannotServe as failure:
@@ -197,17 +202,19 @@ class WarmPool:
     def learn(self, start: Start, modules: Iterable[str]) -> None:
         """Let the next servers preload ``modules``, which a worker had to import itself.
 
-        A package of which no module was preloaded makes the next worker wait for a new server. Further
-        modules of the same packages do not, as workers may import some other one each.
+        The next worker waits for a new server, which imports everything again, only once workers have had
+        to import more modules than the present one has preloaded.
         """
         with self._lock:
             group = self._groups[start.key]
-            known = group.learned.modules
-            new = [name for name in modules if name not in known and not self._is_refused(name)]
-            if group.learned.learns and new:
-                if not set(map(_package_of, new)) <= set(map(_package_of, known)):
-                    group.server = None
-                group.learned.modules = [*known, *new]
+            if not group.learned.learns:
+                return
+            own = [name for name in modules if name not in group.preloaded and not self._is_refused(name)]
+            known = set(group.learned.modules)
+            group.learned.modules += [name for name in own if name not in known]
+            group.missed += len(own)
+            if own and group.missed > len(group.preloaded):
+                group.server = None
 
     def remember(self) -> None:
         """Write what was learned to the cache file, if that is new; a failure to write is ignored."""

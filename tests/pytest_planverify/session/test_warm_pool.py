@@ -77,16 +77,18 @@ def test_servers_of_the_groups_used_least_recently_are_given_up(tmp_path: Path):
     assert pool.server(starts[1], Level.STARTED) is not servers[1]
 
 
-def test_learned_modules_are_imported_by_a_new_server_if_one_is_of_a_further_package(tmp_path: Path):
+def test_a_new_server_imports_what_was_learned_once_workers_miss_more_than_the_present_one_has(
+    tmp_path: Path,
+):
     base = Base()
     pool = pool_of(base, tmp_path)
     pool.server(START, Level.STARTED)
 
-    for modules in (["of_no_known_effects", "numpy", "yaml"], ["numpy.linalg"], ["yaml"], ["pandas"]):
+    for modules in (["of_no_known_effects", "numpy", "yaml"], ["yaml"], ["pandas"], ["pandas", "PIL"]):
         pool.learn(START, modules)
         pool.server(START, Level.STARTED)
 
-    learned = ((), ("numpy", "yaml"), ("numpy", "yaml", "numpy.linalg", "pandas"))
+    learned = ((), ("numpy", "yaml"), ("numpy", "yaml", "pandas", "PIL"))
     assert base.requests == [(Level.STARTED, modules) for modules in learned]
 
 
@@ -185,7 +187,7 @@ def test_learned_modules_and_levels_persist_to_the_next_run(tmp_path: Path):
     pool.replace(START, Level.PARSED)
     pool.learn(START, ["numpy"])
     pool.server(START, Level.STARTED)
-    pool.learn(START, ["lxml"])
+    pool.learn(START, ["lxml", "lxml.etree"])
     pool.server(START, Level.STARTED)
     pool.remember()
 
