@@ -231,7 +231,9 @@ def _exception(nodeid: str, longrepr: str, message: str, crash: Mapping[str, Any
         first = message.partition("\n")[0]
         found = read_traceback(f"Traceback (most recent call last):\n  {place}\n{first}")
         if found is None:  # pytest omits the type of an assertion
-            return ExceptionFact(type="AssertionError", qualified="builtins.AssertionError", message=message)
+            return ExceptionFact(
+                type="AssertionError", qualified="builtins.AssertionError", message=message
+            )
         found = found.model_copy(update={"frames": found.frames if "path" in crash else ()})
     # A test's own file is one of tests, however it is called.
     frames = (
