@@ -175,8 +175,8 @@ class WarmPool:
                         raise ForkServerDied(str(failure)) from failure
                     self._note_failure(learned, failure)
                 except ForkServerDied:
-                    # The import of a module may have ended the server.
-                    learned.modules, learned.learns = [], False
+                    if group.preloaded:  # the import of a module may have ended the server
+                        learned.modules, learned.learns = [], False
                     raise
                 else:
                     return group.server

@@ -147,6 +147,20 @@ def test_dead_server_is_reported_and_renewal_starts_another(tmp_path: Path):
     assert pool.server(START, Level.STARTED) is base.made[-1]
 
 
+def test_a_server_that_died_without_modules_to_preload_does_not_end_the_learning(tmp_path: Path):
+    base = Base(ForkServerDied("gone"))
+    pool = pool_of(base, tmp_path)
+    with pytest.raises(ForkServerDied):
+        pool.server(START, Level.STARTED)
+    pool.renew(START)
+    pool.server(START, Level.STARTED)
+
+    pool.learn(START, ["numpy"])
+    pool.server(START, Level.STARTED)
+
+    assert base.requests[-1] == (Level.STARTED, ("numpy",))
+
+
 def test_modules_are_not_preloaded_again_after_a_server_died_while_it_imported_them(tmp_path: Path):
     base = Base(None, ForkServerDied("gone"))
     pool = pool_of(base, tmp_path)
