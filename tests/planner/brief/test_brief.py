@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -50,10 +50,6 @@ from planner.model.verdicts import (
     TodoAtBase,
     Verdict,
 )
-
-if TYPE_CHECKING:
-    pass
-
 
 RERUN = "pytest --planverify plan.yaml::t1"
 CART_TESTS = {"cmd": "pytest tests/test_cart.py -q", "timeout_seconds": 20}
