@@ -29,6 +29,8 @@ from planner.text.display import counted, listed, moment
 from planner.text.sanitizing import without_surrogates
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from planner.planfile.loader import LoadedPlan
     from planner.store.index import Found
 
@@ -82,6 +84,8 @@ def show(
     root, plan_id, shown = project_of(plan)
     with open_index_of(root, store, rebuild=rebuild, imports=imports) as index:
         runs, verified = index.runs(plan_id), index.verifications(plan_id)
+    if shown == plan_id:
+        require_rows(plan_id, runs, verified)
     branches = [each for run in runs for each in run["branches"]]
     mean = mean_resolution(branches)
     stuck = [each["run_id"] for each in runs if each["blocked_since"]]
@@ -208,6 +212,12 @@ def project_of(plan: Path | None) -> tuple[Path, str, str]:
     path = plan_or_usual(plan)
     loaded = load_plan(path)
     return loaded.root, loaded.plan.todo_list_id, f"{loaded.plan.todo_list_id} ({path})"
+
+
+def require_rows(plan_id: str, *rows: Sequence[Found]) -> None:
+    """Raise ``UsageMistake`` if there are no rows of a plan that was named by its id, maybe misspelt."""
+    if not any(rows):
+        raise UsageMistake(f"{plan_id}: there is no such file, and no recorded run of a plan with that id")
 
 
 def project_root() -> Path:

@@ -13,7 +13,14 @@ import typer
 
 from planner.cli.app import command
 from planner.cli.arguments import option
-from planner.cli.history import StoreOption, open_index_of, project_of, project_root, status_of
+from planner.cli.history import (
+    StoreOption,
+    open_index_of,
+    project_of,
+    project_root,
+    require_rows,
+    status_of,
+)
 from planner.cli.screen import write
 from planner.model.verdicts import PlanState
 from planner.planfile.file_writer import READABLE, write_file
@@ -52,9 +59,12 @@ def metrics(
     ] = None,
 ) -> int:
     """Print metrics of runs: their states, branches and how long these took, verifications."""
-    root, plan_id = (project_root(), None) if plan is None else project_of(plan)[:2]
+    root, plan_id, shown = (project_root(), None, "") if plan is None else project_of(plan)
     with open_index_of(root, store) as index:
-        text = exposition(index.runs(plan_id), index.verifications(plan_id))
+        runs, verified = index.runs(plan_id), index.verifications(plan_id)
+    if plan_id is not None and shown == plan_id:
+        require_rows(plan_id, runs, verified)
+    text = exposition(runs, verified)
     if textfile is None:
         write(text)
     else:

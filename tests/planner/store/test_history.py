@@ -75,6 +75,16 @@ def test_history_shows_only_the_newest_of_many_runs(planner: Command) -> None:
     assert [len(each["branches"]) for each in told] == [0] * 11 + [1, 0]
 
 
+@pytest.mark.parametrize("name", ["history", "metrics"])
+def test_a_plan_of_which_no_run_is_known_by_its_id_is_refused(planner: Command, name: str) -> None:
+    repaired(planner, "run-1")
+
+    ran = planner(name, "shpo")
+
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err == "planner: shpo: there is no such file, and no recorded run of a plan with that id\n"
+
+
 def test_an_empty_history_shows_the_commands_that_record_it(planner: Command) -> None:
     shown = planner("history")
     assert (shown.status, shown.err) == (0, "")
