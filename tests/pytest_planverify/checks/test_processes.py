@@ -179,7 +179,7 @@ def test_stream_held_by_an_escaped_process_stays_open(
     monkeypatch.setattr(processes, "STREAM_SECONDS", 0.2)
     written = tmp_path / "written"
     result = run(ESCAPED, tmp_path, 30, str(written))
-    assert (result.exit_code, result.stdout) == (0, "done\n")
+    assert (result.exit_code, result.stdout[:5]) == (0, "done\n")  # on a slow machine, "1" follows
     wait_until(written.exists, seconds=20)  # a closed pipe would end the process when it writes
 
 
