@@ -1,8 +1,8 @@
 """Versions of revised plans: written beside or in place of the old ones, with undo.
 
 A plan and the sub-plans revised with it are one version. The contents that the last revision replaced are
-kept in ``.planverify/plans/{todo_list_id}/previous.json``, with digests of what was written.
-Those of a copy are kept in another file beside it.
+kept in ``.planverify/plans/{todo_list_id}/previous.json``, with digests of what was written; those of a
+copy, in another file beside it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import PlannerError
+from planner.planfile.discovery import PLAN_ENDINGS
 from planner.planfile.file_writer import is_stream, replace_file, write_file
 from planner.planfile.loader import file_error, load_plan, plan_id_of
 from planner.planfile.plan_folder import PLANS, PlanFolder, make_home
@@ -162,8 +163,8 @@ def undo_plan(path: Path, *, force: bool = False) -> list[Path]:
         # With the root of the file system as boundary: the plan may have been revised from elsewhere.
         roots.insert(0, load_plan(real, boundary=real.parents[-1]).root)
     for root in dict.fromkeys(roots):
-        # A sub-plan may have been revised with several plans.
-        # By lstat(), as code under test could have put a link to nothing there.
+        # A sub-plan may have been revised with several plans. By lstat(), as code under test could have put
+        # a link to nothing there.
         kept = sorted((root / PLANS).glob("*/previous*.json"), key=lambda each: -each.lstat().st_mtime)
         for version in kept:
             top, files = _read_version(version, root)
@@ -173,11 +174,17 @@ def undo_plan(path: Path, *, force: bool = False) -> list[Path]:
             # If all are as before, its writing was interrupted, or they were restored by hand.
             if all(held[each] == before for each, (before, _) in files.items()):
                 continue
-            edited = [each for each, (_, written) in files.items() if _digest(held[each] or b"") != written]
-            if edited and not force:
-                problem = "was edited since it was revised"
-                remedy = "undo the edits by hand, or discard them with --force"
-                raise file_error(edited[0], f"{problem}; {remedy}")
+            for each, (_, written) in files.items():
+                # Code under test can forge a version, which must not replace a file that is no plan, nor
+                # make one of another kind.
+                is_gone = held[each] is None
+                is_plan = each.suffix in PLAN_ENDINGS if is_gone else plan_id_of(each) is not None
+                if each != real and not is_plan:
+                    raise file_error(each, "is no plan, or no longer; undo its edits by hand, or name it")
+                if (is_gone or _digest(held[each] or b"") != written) and not force:
+                    problem = "was edited since it was revised"
+                    remedy = "undo the edits by hand, or discard them with --force"
+                    raise file_error(each, f"{problem}; {remedy}")
             _replace_all({each: before for each, (before, _) in files.items()})
             version.unlink(missing_ok=True)
             return list(files)

@@ -196,7 +196,7 @@ class Assembler:
         return run.model_copy(update={"evidence": tuple(evidence)})
 
     def _changes_as_evidence(self, root: Path, todo: Todo) -> dict[str, Any]:
-        """Return the members of evidence on what the work changed; empty if the changes are unknown."""
+        """Return the members of evidence on what the work changed; empty if that is unknown."""
         changes = self.changes[root]
         # A todo that passed before has been broken since then, not since the run's baseline.
         if self.green is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -188,10 +190,36 @@ def test_a_symbolic_link_to_a_plan_stays_a_link(plan: Path) -> None:
     assert plan.read_text() == PLAN
 
 
-@pytest.mark.parametrize("text", [None, "items: ["], ids=["deleted", "broken"])
-def test_undo_restores_a_deleted_or_broken_sub_plan_if_forced(plan: Path, text: str | None) -> None:
+@pytest.mark.parametrize("force", [False, True])
+def test_undo_replaces_no_file_that_is_no_plan(plan: Path, *, force: bool) -> None:
+    (mine := plan.with_name("mine.txt")).write_text("mine")
+    write_in_place(load_tree(plan), titled(plan, "Uno"))
+    version = PlanFolder(plan.parent, "shop").previous
+    for name, content in ((mine.name, b"mine"), ("sitecustomize.py", b"")):
+        written = f"sha256:{sha256(content).hexdigest()}"
+        files = [{"path": name, "before": "", "written": written}]
+        version.write_text(json.dumps({"version": 1, "plan": "plan.yaml", "files": files}))
+
+        with pytest.raises(PlannerError, match=f"{name}: is no plan"):
+            undo_plan(plan, force=force)
+
+    assert (mine.read_text(), plan.with_name("sitecustomize.py").exists()) == ("mine", False)
+
+
+def test_a_sub_plan_that_edits_have_broken_is_restored_if_it_is_named(plan: Path) -> None:
     write_in_place(load_tree(plan).load_all(), both(plan))
-    Path("phases/two.yaml").unlink() if text is None else Path("phases/two.yaml").write_text(text)
+    (broken := Path("phases/two.yaml")).write_text("items: [")
+
+    with pytest.raises(PlannerError, match=r"two\.yaml: is no plan, or no longer"):
+        undo_plan(plan, force=True)
+
+    undo_plan(broken, force=True)
+    assert (plan.read_text(), broken.read_text()) == (PLAN, SUB)
+
+
+def test_undo_restores_a_deleted_sub_plan_if_forced(plan: Path) -> None:
+    write_in_place(load_tree(plan).load_all(), both(plan))
+    Path("phases/two.yaml").unlink()
 
     undo_plan(plan, force=True)
 
