@@ -137,7 +137,7 @@ def test_a_process_that_does_not_answer_counts_as_dead(monkeypatch: pytest.Monke
         os.kill(base.pid, signal.SIGCONT)
 
 
-def test_dead_server_is_reported_and_renewal_starts_another(tmp_path: Path):
+def test_a_dead_server_is_reported_and_renewal_starts_another_that_still_learns(tmp_path: Path):
     base = Base(ForkServerDied("gone"))
     pool = pool_of(base, tmp_path)
 
@@ -146,18 +146,8 @@ def test_dead_server_is_reported_and_renewal_starts_another(tmp_path: Path):
     pool.renew(START)
     assert pool.server(START, Level.STARTED) is base.made[-1]
 
-
-def test_a_server_that_died_without_modules_to_preload_does_not_end_the_learning(tmp_path: Path):
-    base = Base(ForkServerDied("gone"))
-    pool = pool_of(base, tmp_path)
-    with pytest.raises(ForkServerDied):
-        pool.server(START, Level.STARTED)
-    pool.renew(START)
-    pool.server(START, Level.STARTED)
-
     pool.learn(START, ["numpy"])
     pool.server(START, Level.STARTED)
-
     assert base.requests[-1] == (Level.STARTED, ("numpy",))
 
 
