@@ -267,6 +267,7 @@ def _report(document: Document, detail: ErrorDetails) -> None:
     elif kind in ("enum", "literal_error") and shape is None:
         expected = detail.get("ctx", {})["expected"]
         words = re.findall(r"'([^']*)'", expected) or [expected]  # numbers have no quotes
+        words += ["or a list"] * bool(members)
         problem = f"{found} is not allowed here; {hint(text, words)}"
     elif kind in _EXPECTED:
         problem = f"{found} is given; write {_EXPECTED[kind]}"
