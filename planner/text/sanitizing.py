@@ -16,7 +16,7 @@ def clean(text: str, *, limit: int | None = None) -> str:
     """Return the text without control sequences, invisible and bidirectional control characters.
 
     Newlines and tabs stay; ``\\r\\n`` and ``\\r`` become newlines. With a ``limit``, that many characters
-    are kept: the head and, twice as long, the tail, with a visible cut between them.
+    are kept: the head and, twice as long, the tail, with a visible cut between them, if that is shorter.
     """
     # Most texts are printable ASCII, for which one match is cheaper than the substitutions.
     if not _SAFE_TEXT.fullmatch(text):
@@ -24,7 +24,8 @@ def clean(text: str, *, limit: int | None = None) -> str:
         text = _SEQUENCES.sub("", without_surrogates(text))
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         text = _UNSAFE.sub("", text)
-    if limit is None or len(text) <= limit:
+    # A cut that is longer than what it replaces is no help; so a text is never cut twice, either.
+    if limit is None or len(text) <= limit + len(CUT):
         return text
     # The tail gets more room: an error is mostly at the end of an output.
     head = limit // 3

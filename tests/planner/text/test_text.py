@@ -72,6 +72,13 @@ def test_cleaned_text_does_not_exceed_the_limit(text: str, limit: int) -> None:
     assert cleaned == clean(text) or len(cleaned) <= limit + 40
 
 
+@given(st.text(), st.integers(0, 50))
+def test_a_cut_makes_a_text_shorter_and_is_made_once(text: str, limit: int) -> None:
+    cleaned = clean(text, limit=limit)
+    assert cleaned == clean(text) or len(cleaned) < len(clean(text))
+    assert clean(cleaned, limit=limit) == cleaned
+
+
 def test_unterminated_control_sequences_are_cleaned_in_linear_time() -> None:
     assert clean("\x1b]" * 50_000) == ""
     assert clean("\x1b[" + "0" * 100_000) == "0" * 100_000
