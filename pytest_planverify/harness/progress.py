@@ -79,8 +79,8 @@ class RunProgress:
         parts = [f"changed {changed}", f"{report.duration_ms / 1000:.1f} s"]
         if report.tokens:
             parts.append(counted(report.tokens, "token"))
-        if report.message and not report.ended_well:
-            parts.append(report.message)
+        if report.message and not (report.ended_well and changes.changed):
+            parts.append(one_line(report.message, limit=300))
         glyph = " " if violation is None else self._screen.glyphs.failed
         self._write(
             "turn_finished",

@@ -35,7 +35,7 @@ from pytest_planverify.harness import turns
 from pytest_planverify.harness.agents import Turn, TurnReport, parse_agents, run_turn
 from pytest_planverify.harness.command import _register_driver  # pyright: ignore[reportPrivateUsage]
 from pytest_planverify.harness.progress import RunProgress
-from pytest_planverify.harness.snapshots import Records, Snapshots
+from pytest_planverify.harness.snapshots import FileChanges, Records, Snapshots
 from pytest_planverify.harness.turns import SentTurn, TurnPool
 from pytest_planverify.harness.undo import DRIVER, refuse_while_running, restore_snapshot
 
@@ -421,6 +421,18 @@ def test_progress_marks_as_failed_only_what_failed(state: str, glyph: str) -> No
     RunProgress(stream, {}).verified(outcome)
     stream.seek(0)
     assert stream.read().split() == [glyph, "a", state]
+
+
+def test_progress_shows_what_an_agent_says_that_changed_nothing() -> None:
+    turn = cast("Any", SimpleNamespace(id="1", action=SimpleNamespace(todo_id="a")))
+    report, progress = TurnReport(ended_well=True, message="The test\ncontradicts the goal."), io.StringIO()
+
+    for changes in (FileChanges(), FileChanges(changed=("a.py",))):
+        RunProgress(progress, {}).turn_finished(turn, report, changes, None)
+
+    assert progress.getvalue() == (
+        "  a: changed nothing, 0.0 s, The test contradicts the goal.\n  a: changed 1 file, 0.0 s\n"
+    )
 
 
 def sent(todo_id: str) -> SentTurn:
