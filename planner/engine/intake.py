@@ -79,16 +79,25 @@ def must_restart(state: State, document: OutcomeDocument) -> bool:
     # A run that was reported before contradicts nothing.
     if any(record.run_id == run_id for record in state.records.values() if run_id):
         return False
-    found = {outcome.todo_id: state_of(outcome) for outcome in document.outcomes}
     if state.plan_state.is_final:
+        found = {outcome.todo_id: state_of(outcome) for outcome in document.outcomes}
         return state.plan_state is not PlanState.COMPLETED or any(
             found.get(name, TodoState.DONE) is not TodoState.DONE for name in state.records
         )
-    return any(
-        record.life is TodoLife.DONE and found.get(name) is TodoState.TEST_FAILED
-        for name, record in state.records.items()
-        if not record.is_branch
-    )
+    return bool(failed_again(state, document))
+
+
+def failed_again(state: State, document: OutcomeDocument) -> list[str]:
+    """Return the todos that are done in the run, and failed in the verification of the document."""
+    records = state.records
+    return [
+        each.todo_id
+        for each in document.outcomes
+        if each.todo_id in records
+        and records[each.todo_id].life is TodoLife.DONE
+        and not records[each.todo_id].is_branch
+        and state_of(each) is TodoState.TEST_FAILED
+    ]
 
 
 def _in_order(state: State, document: OutcomeDocument) -> list[Outcome]:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from planner.engine import fold, step
-from planner.engine.intake import must_restart, report_run, time_of
+from planner.engine.intake import failed_again, must_restart, report_run, time_of
 from planner.engine.progress import status_tree
 from planner.engine.state import is_plan_of
 from planner.engine.transaction import moment
@@ -26,6 +26,7 @@ from planner.planfile.tree import SEPARATOR, load_tree
 from planner.policy.outcomes import state_of
 from planner.store.run_log import RecordedRun, RunLog, Step, make_log_folder, next_log, plan_logs
 from planner.store.session import EventCompleter, submission
+from planner.text.display import listed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -290,10 +291,13 @@ class PlanRun:
         if not state.policy.driven:
             return True
         # A driver reports its own verifications. One made by people restarts its run only after the end.
-        return (
-            state.plan_state.is_final
-            and time_of(document.run.started_at, self._now).timestamp() > state.now
-        )
+        is_newer = time_of(document.run.started_at, self._now).timestamp() > state.now
+        if is_newer and not state.plan_state.is_final:
+            self.remarks.append(
+                f"{listed(failed_again(state, document), 5)} failed in a verification after the last turn of "
+                f"planverify run, which verifies all todos again before it completes"
+            )
+        return is_newer and state.plan_state.is_final
 
     def _submit(self, *, allow_unproved: bool) -> None:
         """Start a new run of the plan, dated at the start of its last verification."""

@@ -17,6 +17,7 @@ from two_plan_files import PLAN, write_plans
 
 from planner.errors import LogError, PlannerError, RefusedEvent
 from planner.model.events import PlanSubmitted, RunStarted, SubPlanLoaded, Verified
+from planner.model.outcome import Outcome
 from planner.model.plan import Plan
 from planner.model.taxonomy import Category
 from planner.model.verdicts import PlanState
@@ -349,8 +350,8 @@ def plan(tmp_path: Path) -> Path:
     return stepping.shop(tmp_path, {"id": "t1"})
 
 
-def drive(plan: Path, *, halts: bool = False) -> None:
-    """Let a driver begin the run, with a lower limit than the plan has."""
+def drive(plan: Path, verified: Outcome | None = None) -> None:
+    """Let a driver begin the run, with a lower limit than the plan has, and report an outcome."""
     log = plan_logs(load_plan(plan))[-1]
     make_log_folder(log)
 
@@ -359,15 +360,13 @@ def drive(plan: Path, *, halts: bool = False) -> None:
 
     with RunSession.open(RunSettings(plan=plan, log=log, adjust=lower)) as session:
         session.tell(RunStarted(at=START))
-        if halts:
-            todo = load_plan(plan).plan.items[0]
-            violation = simulate_failure(todo, Category.HYGIENE_VIOLATION, "a test is gone")
-            session.tell(Verified(at=START, outcome=violation))
+        if verified is not None:
+            session.tell(Verified(at=START, outcome=verified))
 
 
-def verify_by_hand(plan: Path, at: datetime) -> None:
+def verify_by_hand(plan: Path, at: datetime, outcome: Outcome) -> None:
     loaded = load_plan(plan)
-    document = sample_document(loaded.plan, [simulate_success(loaded.plan.items[0])], at=at)
+    document = sample_document(loaded.plan, [outcome], at=at)
     reference = document.plans[0].model_copy(update={"digest": loaded.digest})
     target = PlanFolder(loaded.root, "shop").outcomes
     write_outcomes(document.model_copy(update={"plans": (reference,)}), target)
@@ -389,9 +388,25 @@ def test_a_run_with_lower_limits_than_its_plan_belongs_to_that_plan(plan: Path):
 def test_a_manual_verification_counts_after_a_driven_run(
     plan: Path, halts: bool, later: int, state: PlanState
 ):
-    drive(plan, halts=halts)
-    verify_by_hand(plan, START + timedelta(minutes=later))
+    todo = load_plan(plan).plan.items[0]
+    violation = simulate_failure(todo, Category.HYGIENE_VIOLATION, "a test is gone")
+    drive(plan, violation if halts else None)
+    verify_by_hand(plan, START + timedelta(minutes=later), simulate_success(todo))
     assert PlanRun.open(plan).state.plan_state is state
+
+
+@pytest.mark.parametrize("later", [1, -1])
+def test_a_todo_of_a_driven_run_that_fails_in_a_later_manual_verification_is_named(
+    tmp_path: Path, later: int
+) -> None:
+    plan = stepping.shop(tmp_path, {"id": "t1"}, {"id": "t2"})
+    done = load_plan(plan).plan.items[0]
+    drive(plan, simulate_success(done))
+    verify_by_hand(plan, START + timedelta(minutes=later), simulate_failure(done, Category.TEST_REGRESSION, "no"))
+
+    remarks = PlanRun.open(plan).remarks
+
+    assert [each.partition(" in ")[0] for each in remarks] == (["t1 failed"] if later > 0 else [])
 
 
 class Run:
