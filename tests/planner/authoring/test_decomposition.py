@@ -52,6 +52,7 @@ def titles(piece: Piece) -> list[object]:
         ("Export as CSV; import it; document both.", None, ["Export as CSV", "import it", "document both"]),
         ("Shop:\n- cart\n- checkout\n  - pay", "Shop:", ["cart", ["checkout", ["pay"]]]),
         ("- **Split** `shop/__init__.py`\n- _x_", None, ["Split shop/__init__.py", "_x_"]),
+        ("- Split shop/__init__.py\n- Call __len__", None, ["Split shop/__init__.py", "Call __len__"]),
         ("- [ ] cart\n- [x] checkout", "cart; checkout", ["cart", "checkout"]),
         (
             EDITOR,
