@@ -191,11 +191,11 @@ def _collect_gaps(log: Sequence[IterationRecord], plan: Path | None = None) -> G
     """Return the report of all gaps: of the named or the usual plan, the inbox and the roadmap, if any.
 
     A gap whose last iteration in the log succeeded is left out, even if it is still listed. Raises
-    ``UsageMistake`` if there is nothing to read, or the named plan was not verified.
+    ``UsageMistake`` if there is nothing to read, or the named or only source is a plan that was not verified.
     """
-    path = plan or usual_plan()
+    path, has_lists = plan or usual_plan(), INBOX.is_dir() or ROADMAP.is_file()
     # Without sources, "there are no gaps" would be misleading.
-    if not (path or INBOX.is_dir() or ROADMAP.is_file()):
+    if not (path or has_lists):
         raise UsageMistake(
             f"there is nothing to read gaps from: no plan, no {INBOX}/ and no {ROADMAP}; make a plan: "
             f"{program()} init, or name one: {program()} gaps --plan PLAN"
@@ -203,7 +203,7 @@ def _collect_gaps(log: Sequence[IterationRecord], plan: Path | None = None) -> G
     found = None if path is None else find_outcomes(load_flat(path).loaded)
     if found is not None and found.document is None:
         problem = f"{path} was not verified, so its failures are unknown; run: {found.verify}"
-        if plan is not None:
+        if plan is not None or not has_lists:
             raise UsageMistake(problem)
         complain(problem)
     is_outdated = found is not None and bool(

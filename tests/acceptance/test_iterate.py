@@ -139,6 +139,15 @@ def test_a_gap_that_comes_later_or_failed_like_all_others_is_mentioned(project: 
     assert "this gap and all others have failed 3 times in a row\n" in again.err
 
 
+def test_gaps_are_unknown_if_the_only_source_is_a_plan_that_was_not_verified(project: Path) -> None:
+    (project / "inbox").rename(project / "old")
+    (project / "ROADMAP.md").unlink()
+    (project / "plan.yaml").write_text("todo_list_id: new\nitems: [{id: a, title: A, verify: pytest}]\n")
+    done = planner("gaps", cwd=project)
+    assert (done.status, done.out) == (2, "")
+    assert "plan.yaml was not verified, so its failures are unknown" in done.err
+
+
 def test_failed_todos_come_first_and_a_rollback_counts_as_a_failure(project: Path) -> None:
     (project / "test_cart.py").write_text(
         "from shop.cart import total\n\n\ndef test_total():\n    assert total([1]) == 2\n"
