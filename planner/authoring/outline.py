@@ -192,8 +192,8 @@ def _piece(found: re.Match[str], line: int) -> Piece:
 def _plain_title(text: str) -> str:
     """Return a title without Markdown emphasis and links, and without the rest of a removed command."""
     text = _LINK.sub(r"\1", text)
-    # Where a command was removed, empty parentheses or punctuation at the end may remain. In code nothing is
-    # emphasis, and underscores are not outside of code either: most are of names, such as __init__.py.
+    # Where a command was removed, empty parentheses or punctuation at the end may remain. In code, nothing
+    # is emphasis, and nowhere underscores are: most belong to names, such as __init__.py.
     text = re.sub(r"`([^`]*)`|\*{2,3}(?=\S)|(?<=\S)\*{2,3}|`|\s*\(\s*\)", r"\1", text)
     return " ".join(text.split()).rstrip(" :;,\u2013\u2014-")
 

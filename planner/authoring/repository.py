@@ -29,7 +29,7 @@ from planner.catalog.tables import load_table
 from planner.catalog.tools import Purpose
 from planner.planfile.discovery import project_root
 from planner.planfile.project_files import read_regular, walk
-from planner.text.glob_patterns import matches
+from planner.text.glob_patterns import allowed, matches
 from planner.text.python_text import parse_module
 
 if TYPE_CHECKING:
@@ -113,11 +113,12 @@ def read_repository(folder: Path) -> RepositoryFacts:
     languages = (name for name, each in LANGUAGES.items() if each["manifest"] in every)
     is_python = bool(files) or any(each.endswith(".py") for each in every)
     packages = (f"{each}/**" for each in _packages(folder))
+    sources = ("src/**",) if (folder / "src").is_dir() else (*packages, *_modules(folder))
     return RepositoryFacts(
         name=str(_get(pyproject, "project", "name") or folder.name or "project"),
         tests=tuple(_group_tests(files, runner)),
         checks=tuple(_checks(folder, pyproject, with_tests=not files)),
-        sources=("src/**",) if (folder / "src").is_dir() else (*packages, *_modules(folder)),
+        sources=(*sources, *dict.fromkeys(_without(each) for each in files if allowed(each, sources))),
         runner=runner,
         language="python" if is_python else next(languages, "python"),
     )
@@ -159,6 +160,14 @@ def _runner(folder: Path, files: list[str]) -> str:
         "/" in each and not (folder / each).with_name("__init__.py").is_file() for each in files
     )
     return "python -m pytest" if has_flat_product and has_test_folders else "pytest"
+
+
+def _without(path: str) -> str:
+    """Return the pattern that excludes a test file among the sources, and what belongs to it."""
+    folder, _, name = path.rpartition("/")
+    if folder.rpartition("/")[2] in ("tests", "test"):
+        return f"!{folder}/**"
+    return f"!{folder}/test_*.py" if name.startswith("test_") and folder else f"!{path}"
 
 
 def _group_tests(files: list[str], runner: str) -> Iterator[TestGroup]:

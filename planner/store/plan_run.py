@@ -293,9 +293,10 @@ class PlanRun:
         # A driver reports its own verifications. One made by people restarts its run only after the end.
         is_newer = time_of(document.run.started_at, self._now).timestamp() > state.now
         if is_newer and not state.plan_state.is_final:
+            failed = listed(failed_again(state, document), 5)
             self.remarks.append(
-                f"{listed(failed_again(state, document), 5)} failed in a verification after the last turn of "
-                f"planverify run, which verifies all todos again before it completes"
+                f"{failed} failed in a verification after the last turn of planverify run, which verifies "
+                f"all todos again before it completes"
             )
         return is_newer and state.plan_state.is_final
 

@@ -253,9 +253,15 @@ def filled(folder: Path, name: str, goal: str) -> str:
 
 
 @pytest.mark.parametrize("name", template_names())
-@pytest.mark.parametrize("manifest", ["tests/test_a.py", "go.mod", "Cargo.toml", "package.json"])
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        *("tests/test_a.py", "src/shop/tests/test_a.py", "src/shop/test_a.py", "src/shop/a_test.py"),
+        *("go.mod", "Cargo.toml", "package.json"),
+    ],
+)
 def test_a_plan_from_a_template_has_no_findings(tmp_path: Path, name: str, manifest: str) -> None:
-    (tmp_path / manifest).parent.mkdir(exist_ok=True)
+    (tmp_path / manifest).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / manifest).write_text("def test_a(): ...\n" if manifest.endswith(".py") else "")
     (tmp_path / "plan.yaml").write_text(filled(tmp_path, name, "Export orders as CSV"))
 

@@ -402,7 +402,8 @@ def test_a_todo_of_a_driven_run_that_fails_in_a_later_manual_verification_is_nam
     plan = stepping.shop(tmp_path, {"id": "t1"}, {"id": "t2"})
     done = load_plan(plan).plan.items[0]
     drive(plan, simulate_success(done))
-    verify_by_hand(plan, START + timedelta(minutes=later), simulate_failure(done, Category.TEST_REGRESSION, "no"))
+    failed = simulate_failure(done, Category.TEST_REGRESSION, "no")
+    verify_by_hand(plan, START + timedelta(minutes=later), failed)
 
     remarks = PlanRun.open(plan).remarks
 
