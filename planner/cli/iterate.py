@@ -191,7 +191,7 @@ def _collect_gaps(log: Sequence[IterationRecord], plan: Path | None = None) -> G
     """Return the report of all gaps: of the named or the usual plan, the inbox and the roadmap, if any.
 
     A gap whose last iteration in the log succeeded is left out, even if it is still listed. Raises
-    ``UsageMistake`` if there is nothing to read, or but a plan that was not verified, or that plan is named.
+    ``UsageMistake`` if there is nothing to read, or if the plan was not verified and is named or alone.
     """
     path, has_lists = plan or usual_plan(), INBOX.is_dir() or ROADMAP.is_file()
     # Without sources, "there are no gaps" would be misleading.

@@ -16,6 +16,7 @@ from planner.engine.repair import (
     count_exhausted,
     escalate,
     failure_class,
+    instructions_of_branch,
     open_branch,
     verified,
     work_again,
@@ -481,7 +482,7 @@ def _decide_branch(tx: Transaction, record: TodoRecord, question: AskHuman, even
         escalate(tx, record, "branch-rejected", because, exhausted=False)
         return
     if event.decision is Decision.MODIFY:
-        question = _modified_proposal(question, event.changes)
+        question = _modified_proposal(tx, record, question, event.changes)
     if event.decision is Decision.APPROVE_SIMILAR and question.failure is not None:
         tx.approved = tx.approved | {failure_class(question.failure)}
     others = sorted(tx.questions.values(), key=lambda each: each.seq)
@@ -494,8 +495,10 @@ def _decide_branch(tx: Transaction, record: TodoRecord, question: AskHuman, even
             open_branch(tx, tx.records[each.todo_id], PendingStep("branch", each.rule, each.because, each))
 
 
-def _modified_proposal(question: AskHuman, changes: BranchChanges) -> AskHuman:
-    """Return a proposal with a person's changes of its edits.
+def _modified_proposal(
+    tx: Transaction, record: TodoRecord, question: AskHuman, changes: BranchChanges
+) -> AskHuman:
+    """Return a proposal with a person's changes of its edits, and with instructions that agree with them.
 
     Raises :class:`planner.errors.RefusedEvent` for changes that would leave the branch without attempts
     or widen its files.
@@ -512,6 +515,7 @@ def _modified_proposal(question: AskHuman, changes: BranchChanges) -> AskHuman:
     fields = changes.model_dump(include={"allowed_files", "max_debug_attempts"}, exclude_none=True)
     if changes.role is not None:
         fields |= {"agent_role": changes.role, "target_agent_role": changes.role}
+    branch = branch.model_copy(update=fields)
     edits: list[Edit] = []
     for edit in question.edits:
         if edit.edit == "add_branch":
@@ -519,9 +523,9 @@ def _modified_proposal(question: AskHuman, changes: BranchChanges) -> AskHuman:
         # The person's files replace those that the proposal would restrict.
         elif edit.edit == "narrow_files" and files is not None:
             continue
-        elif edit.edit == "add_context" and edit.todo_id == branch.id and changes.instructions is not None:
-            text = f"{changes.instructions}\n\n{edit.text}".strip() + "\n"
-            edit = edit.model_copy(update={"text": text})
+        elif edit.edit == "add_context" and edit.todo_id == branch.id:
+            text = f"{changes.instructions or ''}\n\n{instructions_of_branch(tx, record, branch)}".strip()
+            edit = edit.model_copy(update={"text": f"{text}\n"})
         edits.append(edit)
     return question.model_copy(update={"edits": tuple(edits)})
 

@@ -728,12 +728,11 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
         final = edited(tx, record.within, agreed)[branch_id]
     except EditConflictError:  # propose the branch alone
         edits, final = (), branch
-    tried = () if last is None else (f"branch {last.todo.id}",)
     context = AddContext(
         rule="context-for-the-repair",
         because="the branch needs instructions",
         todo_id=branch_id,
-        text=instructions_for(tx, record, record, final, tried),
+        text=instructions_of_branch(tx, record, final),
     )
     name = qualified(record.within, branch_id)
     return AskHuman(
@@ -748,6 +747,13 @@ def _proposal(tx: Transaction, record: TodoRecord, step: PendingStep) -> AskHuma
         edits=(added, *edits, context),
         failure=failure,
     )
+
+
+def instructions_of_branch(tx: Transaction, record: TodoRecord, branch: Todo) -> str:
+    """Return the instructions for a new branch of a failed todo; they name the last one as tried."""
+    last = tx.last_branch(record)
+    tried = () if last is None else (f"branch {last.todo.id}",)
+    return instructions_for(tx, record, record, branch, tried)
 
 
 def _situation(tx: Transaction, primary: TodoRecord, red: TodoRecord, branch: Todo) -> Situation:

@@ -420,6 +420,18 @@ def test_a_role_that_a_person_has_chosen_stays_whatever_the_cause():
     assert run.record("t1_branch_01").todo.agent_role is Role.ARCHITECT
 
 
+def test_the_instructions_of_a_branch_agree_with_the_changes_of_a_person():
+    run = Told(todo(), auto_fix_mode=False)
+    run.is_red(**FIRST)
+    changes = BranchChanges(role=Role.TESTER, allowed_files=("src/a/x.py",), instructions="Look twice.")
+    run.decides(Decision.MODIFY, run.asked(), changes=changes)
+
+    said = run.record("t1_branch_01").todo.debug_instructions or ""
+    assert said.startswith("Look twice.\n\n# Repair")
+    assert "**Who**: tester;" in said
+    assert "**May edit**: `src/a/x.py`\n" in said
+
+
 def test_a_branch_whose_new_cause_names_no_file_may_change_the_files_of_its_parent():
     run = Told(todo())
     run.is_red(**FIRST)
