@@ -182,7 +182,8 @@ def _piece(found: re.Match[str], line: int) -> Piece:
         piece.is_checked = found["box"] != " "
     for whole in _SPAN.finditer(text):
         # Other code, such as the name of a function, belongs to the title.
-        if _add_commands(piece, [whole[2]]):
+        is_subject = not whole.start() and text[whole.end() :].lstrip()[:1].isalpha()  # "`pytest` passes"
+        if _add_commands(piece, [whole[2]]) and not is_subject:
             title = title.replace(whole[0], "")
     # A title that was nothing but a command keeps it.
     piece.title = _plain_title(title) or _plain_title(text) or f"Line {line}"
@@ -192,10 +193,10 @@ def _piece(found: re.Match[str], line: int) -> Piece:
 def _plain_title(text: str) -> str:
     """Return a title without Markdown emphasis and links, and without the rest of a removed command."""
     text = _LINK.sub(r"\1", text)
-    # Where a command was removed, empty parentheses or punctuation at the end may remain. In code, nothing
+    # Where a command was removed, empty parentheses or punctuation at the ends may remain. In code, nothing
     # is emphasis, and nowhere underscores are: most belong to names, such as __init__.py.
     text = re.sub(r"`([^`]*)`|\*{2,3}(?=\S)|(?<=\S)\*{2,3}|`|\s*\(\s*\)", r"\1", text)
-    return " ".join(text.split()).rstrip(" :;,\u2013\u2014-")
+    return " ".join(text.split()).lstrip(" :;,\u2013\u2014").rstrip(" :;,\u2013\u2014-")
 
 
 def _add_commands(piece: Piece, texts: list[str]) -> bool:

@@ -53,6 +53,7 @@ def titles(piece: Piece) -> list[object]:
         ("Shop:\n- cart\n- checkout\n  - pay", "Shop:", ["cart", ["checkout", ["pay"]]]),
         ("- **Split** `shop/__init__.py`\n- _x_", None, ["Split shop/__init__.py", "_x_"]),
         ("- Split shop/__init__.py\n- Call __len__", None, ["Split shop/__init__.py", "Call __len__"]),
+        ("- `pytest x.py` passes\n- `pytest y.py`: pay", None, ["pytest x.py passes", "pay"]),
         ("- [ ] cart\n- [x] checkout", "cart; checkout", ["cart", "checkout"]),
         (
             EDITOR,
