@@ -23,6 +23,15 @@ FILES = read_bundle(Path(__file__).parents[1] / "support/overridden_reports.txt"
     """
     for name in HOOKS
 }
+FILES["cases/test_cases.py"] = """
+    import unittest
+
+    class Cases(unittest.TestCase):
+        def test_stopped(self): raise unittest.case._ShouldStop
+        def test_skipped(self): self.skipTest("not now")
+        def test_expected(self): raise ValueError
+        test_expected = unittest.expectedFailure(test_expected)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +44,7 @@ def turned(tmp_path_factory: pytest.TempPathFactory) -> Verified:
         ),
         todo("again", "pytest again"),
         todo("honest", "pytest honest"),
+        todo("cases", "pytest cases"),
     )
     return example.verify("--planverify-confirm=0")
 
@@ -44,6 +54,11 @@ def test_a_failure_reported_as_another_outcome_is_a_violation(name: str, turned:
     assert turned.verdicts[name] == "failed", str(turned)
     assert turned.category(name) == "HYGIENE_VIOLATION"
     assert f"{name}/test_{name}.py::test_red failed and was reported as" in turned.check(name)["reason"]
+
+
+def test_failure_that_unittest_swallows_is_a_violation(turned: Verified):
+    assert turned.verdicts["cases"] == "failed", str(turned)
+    assert turned.check("cases")["reason"].startswith("cases/test_cases.py::Cases::test_stopped failed and")
 
 
 def test_an_overridden_report_sets_the_exit_status_of_a_violation(turned: Verified):
