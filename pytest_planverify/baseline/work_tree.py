@@ -82,8 +82,8 @@ class WorkTree:
 
     @cached_property
     def _digests(self) -> Mapping[str, str]:
-        contents = ((path, self.read(path)) for path in self.paths)
-        return {path: hashlib.sha256(each).hexdigest() for path, each in contents if each is not None}
+        digests = ((path, digest(self.read(path))) for path in self.paths)
+        return {path: each for path, each in digests if each is not None}
 
     def read(self, path: str) -> bytes | None:
         """Return the content of a file, for a link its target; ``None`` if missing or unreadable."""
@@ -111,6 +111,11 @@ class WorkTree:
         for path in walk(self._root):
             if not tracked or may_judge(path):
                 yield path
+
+
+def digest(content: bytes | None) -> str | None:
+    """Return the SHA-256 of a content in hexadecimal, ``None`` for that of a missing file."""
+    return hashlib.sha256(content).hexdigest() if content is not None else None
 
 
 def above(root: Path) -> Iterator[str]:

@@ -187,7 +187,8 @@ class Guards:
         """Yield the violations for all tampering signals: of the tree, the sessions and the own files."""
         found = [] if self._own is None else [*self._own.signals()]
         if self._hygiene is not None:
-            found = [*self._hygiene.signals, *self._session_signals(result, narrowed), *found]
+            session = self._session_signals(result, narrowed)
+            found = [*self._hygiene.signals, *self._hygiene.meanwhile(), *session, *found]
         if found:
             from pytest_planverify.guards.hygiene.compare import violations
             from pytest_planverify.guards.hygiene.grants import Grants

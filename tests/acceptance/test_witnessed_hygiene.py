@@ -17,7 +17,7 @@ def pytest_planverify_diagnose(evidence):
     with open(pathlib.Path(__file__).with_name("told.jsonl"), "a") as file:
         file.write(json.dumps([signal.message for signal in evidence.signals]) + "\\n")
 """
-NAMES = ("patches", "agrees", "hooks", "skips", "records", "alone", "calm")
+NAMES = ("patches", "agrees", "hooks", "skips", "writes", "records", "alone", "calm")
 FILES = {
     "pytest.ini": "[pytest]\npythonpath = .\n",
     ".gitignore": "__pycache__/\n.planverify/\n",
@@ -46,6 +46,7 @@ FILES = {
         def test_green():
             assert 1
         """,
+    "tests/test_writes.py": "import writes\n\ndef test_more():\n    assert 3 > 1\n",
     "tests/test_records.py": """\
         import records
 
@@ -91,6 +92,12 @@ TRICKS = {
 
         def work():
             raise getattr(importlib.import_module("unit" + "test"), "Skip" + "Test")("not now")
+        """,
+    "writes.py": """\
+        import pathlib
+
+        for each in pathlib.Path(__file__).parent.rglob("*_writes.py"):
+            each.write_text(each.read_text().replace("3 >", "2 >"))
         """,
     "records.py": """\
         import pathlib
@@ -199,6 +206,11 @@ def test_a_manipulation_only_in_confirmation_runs_is_detected(cheated: Told) -> 
     assert "builtins.sum was replaced by alone.py and not restored" in cheated
 
 
+def test_a_test_that_the_product_rewrites_during_the_run_is_detected(cheated: Told) -> None:
+    said = "tests/test_writes.py was changed without permission"
+    assert any(said in sign and sign.endswith(", during the run") for sign in cheated.signs)
+
+
 def test_a_test_that_writes_files_of_planverify_is_detected(cheated: Told) -> None:
     assert ".planverify/answers.json was made during the run" in cheated
 
@@ -210,6 +222,7 @@ def test_an_honest_todo_is_charged_only_with_unattributable_manipulation(cheated
 
 def test_processes_of_xdist_report_the_same_as_one_process(project: Project, cheated: Told) -> None:
     (project.root / ".planverify" / "answers.json").unlink()
+    project.write({"tests/test_writes.py": FILES["tests/test_writes.py"]})
     distributed = tell(project, "-p", "xdist", "-n2")
     assert distributed.signs == cheated.signs
     assert distributed.run.exit_code == cheated.run.exit_code

@@ -18,9 +18,9 @@ from planner.model.evidence import Evidence, HygieneSignal
 from planner.model.verdicts import EvidenceKind
 from planner.planfile.loader import plan_as_it_stands
 from planner.text.display import listed
-from pytest_planverify.baseline.work_tree import START_UP
+from pytest_planverify.baseline.work_tree import START_UP, WorkTree, digest
 from pytest_planverify.guards import Violation
-from pytest_planverify.guards.hygiene.changes import TreeDifferences, file_signal
+from pytest_planverify.guards.hygiene.changes import PYTHON_JUDGES, TreeDifferences, file_signal
 from pytest_planverify.guards.hygiene.configuration import configuration_findings
 from pytest_planverify.guards.hygiene.grants import Grants, Permission
 from pytest_planverify.guards.hygiene.judges import judge_findings
@@ -161,14 +161,17 @@ def _responsible(
 
 
 class HygieneWatch:
-    """Hygiene of the tree, compared before the run, so that files written by tests are not part of it."""
+    """Hygiene of the tree, compared before the run, so that files written by tests are not part of it.
+
+    Only the tests themselves must not change during the run either, see :meth:`meanwhile`.
+    """
 
     def __init__(self, flat: FlatPlan, baseline: KeptBaseline, tree: Snapshot) -> None:
         """Compare ``tree``, a snapshot of the current files, with the baseline.
 
         Also removes bytecode caches that may be forged, see :func:`remove_young_caches`.
         """
-        self._baseline = baseline
+        self._baseline, self._start, self._root = baseline, tree.digests(), flat.loaded.root
         self.grants = Grants.of(flat, _plan_of(flat, baseline))
         tests = baseline.document.tests
         # Without parameters, as in the node ids of the comparison, which reads the source only.
@@ -178,23 +181,36 @@ class HygieneWatch:
             if test.outcome.is_red and not test.flaky
         }
         self._collected = {nodeid.partition("::")[0] for nodeid in tests if "::" in nodeid}
-        found = compare(
-            baseline,
-            tree,
-            kinds={path: file.kind for path, file in baseline.document.files.items()},
-            grants=self.grants,
-            accepted=baseline.accepted,
-            is_red=self._is_red,
-        )
         self.notes = list(self._unchecked(tree))
-        files, root = tree.digests().keys(), flat.loaded.root
+        files, root = self._start.keys(), self._root
         # A comparison of snapshots finds neither baseline files that differ from the copy in git, nor
         # packages that git ignores.
         doubts = (
             HygieneSignal(sign="records-touched", message=doubt, after=doubt) for doubt in baseline.doubts
         )
-        self.signals = (*doubts, *ignored_packages(root, files), *found)
+        self.signals = (*doubts, *ignored_packages(root, files), *self._compared(tree))
         remove_young_caches(root, files, _since(baseline))
+
+    def meanwhile(self) -> Iterator[HygieneSignal]:
+        """Yield the signals of tests and conftests that code under test changed during the run."""
+        tests = {path for path in self._start if self._baseline.kind_of(path) in PYTHON_JUDGES}
+        tests |= {posixpath.join(posixpath.dirname(path), "conftest.py") for path in tests}
+        tree = WorkTree(self._root)
+        written = {path for path in tests if self._start.get(path) != digest(tree.read(path))}
+        for signal in self._compared(tree) if written else ():
+            if signal.path in written and signal not in self.signals:
+                yield signal.model_copy(update={"message": f"{signal.message}, during the run"})
+
+    def _compared(self, tree: Snapshot) -> tuple[HygieneSignal, ...]:
+        kinds = {path: file.kind for path, file in self._baseline.document.files.items()}
+        return compare(
+            self._baseline,
+            tree,
+            kinds=kinds,
+            grants=self.grants,
+            accepted=self._baseline.accepted,
+            is_red=self._is_red,
+        )
 
     @property
     def summary(self) -> str:
