@@ -29,6 +29,7 @@ from pytest_planverify.guards.hygiene.source import (
     dotted,
     fold,
     name_of,
+    parameters_of,
     shape,
     truth,
     usual_depth,
@@ -361,6 +362,7 @@ def _tests_of(
                 if node in unreached
                 or _always_holds(node, local)
                 or _equals_anything(node, module)
+                or _asks_idle_helper(node, module)
                 or stand_ins & _names_in(node)
                 or _asks_stand_in(node, canned)
             )
@@ -490,6 +492,14 @@ def _equals_anything(check: ast.AST, module: Module) -> bool:
     return any(dotted(each, module.aliases) in ("unittest.mock.ANY", "mock.ANY") for each in sides)
 
 
+def _asks_idle_helper(check: ast.AST, module: Module) -> bool:
+    """Return whether a check calls a function of its own file that neither asserts nor raises anything."""
+    called = module.functions.get(name_of(getattr(check, "func", check)))
+    return called is not None and not (
+        any(isinstance(each, ast.Raise) for each in ast.walk(called)) or _holds_check(called.body, module)
+    )
+
+
 def _has_equal_sides(check: ast.AST, called: Mapping[str, str]) -> bool:
     """Return whether an assert statement compares a call, or what was assigned from it, with itself."""
     test = check.test if isinstance(check, ast.Assert) else None
@@ -573,8 +583,12 @@ def _holds_check(nodes: Iterable[ast.AST], module: Module) -> bool:
 
 def _swallowers(function: Function, module: Module) -> Iterator[str]:
     """Yield the exception handlers and context managers in a test that swallow a failing check."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.Try) and _holds_check(node.body, module):
+    # A decorator or context manager of the file runs the test, so that it catches what the test raises.
+    users = [item.context_expr for node in ast.walk(function) for item in getattr(node, "items", ())]
+    names = {name_of(getattr(each, "func", each)) for each in (*function.decorator_list, *users)}
+    around = [module.functions[name] for name in names & module.functions.keys()]
+    for node in (part for each in (function, *around) for part in ast.walk(each)):
+        if isinstance(node, ast.Try) and (_holds_check(node.body, module) or _runs_test(node, around)):
             for handler in node.handlers:
                 kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
                 fails = any(isinstance(each, ast.Raise) for each in handler.body)
@@ -589,9 +603,20 @@ def _swallowers(function: Function, module: Module) -> Iterator[str]:
                     yield ast.unparse(call)
 
 
+def _runs_test(node: ast.Try, around: list[ast.FunctionDef]) -> bool:
+    """Return whether the body of a try statement yields, or calls an argument of one of the functions."""
+    given = {name for each in around for name in parameters_of(each)}
+    parts = [part for each in node.body for part in ast.walk(each)]
+    called = {name_of(each.func) for each in parts if isinstance(each, ast.Call)}
+    return any(isinstance(each, ast.Yield) for each in parts) or not given.isdisjoint(called)
+
+
 # -- hooks and fixtures ------------------------------------------------------------------------------
 
-_ATTRS = r"(outcome|longrepr|wasxfail|excinfo|exitstatus|testsfailed|_?obj|runtest|keyword|markexpr)"
+_ATTRS = (
+    r"(outcome|longrepr|wasxfail|excinfo|exitstatus|testsfailed|_?obj|runtest|keyword|markexpr"
+    r"|__code__|failureException|assert[A-Z]\w*)"
+)
 """Attributes of reports, calls, sessions, items and options that decide verdicts."""
 _DECIDES = re.compile(
     rf"(?<!self)\.{_ATTRS} = |setattr\(.*'{_ATTRS}'|\b_?replace\(.*\b{_ATTRS}=|force_(result|exception)"

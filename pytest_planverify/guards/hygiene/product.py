@@ -87,7 +87,7 @@ def _signal(sign: str, message: str, site: Site) -> HygieneSignal:
 _ENDS_AT_ONCE = frozenset({"os._exit", "posix._exit", "os.abort", "pytest.exit", "_pytest.outcomes.exit"})
 _LEAVES_TEST = re.compile(
     r"(pytest|_pytest\.outcomes)\.(skip|xfail|fail|importorskip|Skipped|XFailed|Exit)(\.Exception)?"
-    r"|unittest(\.case)?\.SkipTest"
+    r"|unittest(\.case)?\.(SkipTest|_\w+)"
 )
 
 
@@ -117,7 +117,7 @@ def _skips_its_test(site: Site, changes: TreeDifferences) -> str | None:
 
 _EQUALS = ("__eq__", "__ne__")
 _APPROXIMATE = re.compile(
-    r"\b(isclose|round|startswith|endswith|approx|any|quantize)\(|[<>]|\bin\b|\[[^\[\]:]*:"
+    r"\b(isclose|round|startswith|endswith|approx|any|quantize|sorted|sum|abs)\(|[<>]|\bin\b|\[[^\[\]:]*:"
 )
 """Comparisons of parts, or with a tolerance: unequal values can satisfy them."""
 _COMPARES = re.compile(r"==|!=|__(eq|ne)__|not (\w+) < (\w+) and \(?not \3 < \2")
@@ -210,6 +210,8 @@ def _comparisons(node: ast.AST, module: Module) -> Iterator[tuple[str, ast.Funct
 
 _TEST_NAME = re.compile(r"_?py[._]?test|unittest|planverify|conftest|pluggy", re.IGNORECASE)
 """Names of test frameworks, of their modules and of their environment variables."""
+_STAND_INS = frozenset({"DontReadFromInput", "LogCaptureHandler"})
+"""Classes of pytest whose instances take the place of standard input and of handlers of the log."""
 _TEST_MODULE = re.compile(r"(^|\.)(tests?|test_\w+|\w+_test)(\.|$)")
 _PLACES = re.compile(
     r"(sys\.(modules|argv|orig_argv|path|meta_path)|os\.(environb?|getenv))(\.\w+)*"
@@ -238,6 +240,8 @@ def _asks_for_tests(site: Site, changes: TreeDifferences) -> str | None:
         case _:
             return None
     words = [word for each in operands for word in _words(each, site.module)]
+    if stand_in := _STAND_INS.intersection(words):
+        return f"{min(stand_in)} is searched for, a class of pytest"
     if not words:
         return None
     # The searched place is in the same expression, or a loop of the same function iterates over it.

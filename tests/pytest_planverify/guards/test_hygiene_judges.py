@@ -47,6 +47,16 @@ def before(text: str, old: str = "def test_sign") -> tuple[str, str]:
     return old, f"{text}{old}"
 
 
+WRAPPER = """def calm(test):
+    def run():
+        try:
+            test()
+        except AssertionError:
+            print("failed")
+    return run
+
+@calm
+"""
 LOSSES = {
     "test-deleted": {
         "deleted": (SIGN_TEST, ""),
@@ -69,6 +79,10 @@ LOSSES = {
         "anything": (EQUAL, "from unittest import mock\n    assert parts == mock.ANY"),
         "constants": (EQUAL, "assert 2 == int('2')"),
         "in a function that nobody calls": before("def check():\n        ", EQUAL),
+        "a helper that asserts nothing": (
+            EQUAL,
+            'def check(found, wanted):\n        return found == wanted\n\n    check(parts, ["one", "two"])',
+        ),
         "redefined": before("def split(text, sign=','):\n    return ['one', 'two']\n\n"),
         "early return": before("return\n    ", EQUAL),
         "return under a condition": before("if parts:\n        return\n    ", EQUAL),
@@ -110,6 +124,12 @@ LOSSES = {
     "assertion-swallowed": {
         "swallowed": (EQUAL, f"try:\n        {EQUAL}\n    except AssertionError:\n        pass"),
         "suppressed": before("with contextlib.suppress(Exception):\n        ", EQUAL),
+        "swallowed by a decorator": before(WRAPPER),
+        "swallowed by a context": (
+            EQUAL,
+            "@contextlib.contextmanager\n    def calm():\n        try:\n            yield\n"
+            f"        except AssertionError:\n            pass\n\n    with calm():\n        {EQUAL}",
+        ),
     },
     "outcome-hook": {
         "own conftest values": added("def pytest_sessionfinish(session):\n    session.exitstatus = 0"),
@@ -577,6 +597,11 @@ def test_handler_that_raises_only_under_a_condition_swallows_failures() -> None:
     assert of_red_tests(with_tests(EQUAL, handler.format(EQUAL, ""))) == set()
     swallowed = handler.format(EQUAL, "if len(parts) < 2:\n            ")
     assert of_red_tests(with_tests(EQUAL, swallowed)) == {"assertion-swallowed"}
+    for wrapper in (
+        WRAPPER.replace('print("failed")', "raise"),
+        WRAPPER.replace("Assertion", "Connection"),
+    ):
+        assert of_red_tests(with_tests("def test_sign", f"{wrapper}def test_sign")) == set()
 
 
 def test_checks_of_a_failed_test_may_move_to_a_new_test_or_a_table() -> None:
