@@ -54,6 +54,8 @@ _DEFAULTS: dict[str, tuple[str, ...]] = {
 }
 _STRICT = ("xfail_strict", "strict", "strict_xfail", "strict_markers")
 _FALSE = ((), ("false",), ("False",), ("0",), ("no",), ("off",))
+_STRICTER = re.compile(r"doctest|strict|^-W ?error")
+"""Options that make more tests fail."""
 _RUNNERS = frozenset({"make", "just", "task", "tox", "nox", "npm", "pnpm", "yarn"})
 """Tools whose configuration lists commands, so that more entries do not make the others check less."""
 _CHECKERS = ("ruff", "mypy", "pyright", "flake8", "pylint", "coverage", "eslint", "tsc")
@@ -232,9 +234,13 @@ def _is_narrower(
     if name == "addopts":
         old_options, new_options = _options(old), _options(new)
         added = {word.partition(" ")[0].partition("=")[0] for word in new_options - old_options}
-        is_less_strict = any("doctest" in word or "strict" in word for word in old_options - new_options)
-        return is_less_strict or any(
-            word in _NARROWING or word[:2] in ("-k", "-m") or not word.startswith("-") for word in added
+        is_less_strict = any(map(_STRICTER.search, old_options - new_options))
+        return (
+            is_less_strict
+            or _threshold(old) > _threshold(new)
+            or any(
+                word in _NARROWING or word[:2] in ("-k", "-m") or not word.startswith("-") for word in added
+            )
         )
     if name == "testpaths":
         return bool(_covered(old, folder, tests) - _covered(new, folder, tests))
@@ -248,6 +254,12 @@ def _is_narrower(
     if name in _STRICT:
         return old[:1] not in _FALSE and new[:1] in _FALSE
     return name == "filterwarnings" and any(word.startswith("error") for word in set(old) - set(new))
+
+
+def _threshold(words: tuple[str, ...]) -> float:
+    """Return the coverage in percent below which the options of a command line let a session fail."""
+    found = re.findall(r"--cov-fail-under[= ](\d+(?:\.\d+)?)", " ".join(words))
+    return float(found[-1]) if found else 0.0
 
 
 def _options(words: tuple[str, ...]) -> set[str]:

@@ -79,8 +79,15 @@ def test_added_plugins_need_permission() -> None:
 def test_removed_strictness_options_are_a_signal() -> None:
     strict = {**TREE, "pyproject.toml": PLAIN + "xfail_strict = true\nfilterwarnings = ['error']\n"}
     assert "configuration-narrowed" in signs({"pyproject.toml": PLAIN}, tree=strict, grants=GRANTED)
-    toml = {**TREE, "pytest.toml": '[pytest]\naddopts = "-ra --strict-markers"\n'}
-    assert "configuration-narrowed" in signs({"pytest.toml": '[pytest]\naddopts = "-ra"\n'}, tree=toml)
+    for was, now, wanted in (
+        ("-ra --strict-markers", "-ra", {"configuration-narrowed"}),
+        ("-W error", "-W default", {"configuration-narrowed"}),
+        ("--cov-fail-under=90", "--cov-fail-under 9", {"configuration-narrowed"}),
+        ("--cov-fail-under=90", "--cov-fail-under=95", set[str]()),
+    ):
+        toml = {"pytest.toml": f'[pytest]\naddopts = "{was}"\n'}
+        change = {"pytest.toml": f'[pytest]\naddopts = "{now}"\n'}
+        assert signs(change, tree={**TREE, **toml}, grants=GRANTED) == wanted, was
 
 
 RULES = '[tool.ruff.lint]\nselect = ["E", "F"]\n'
