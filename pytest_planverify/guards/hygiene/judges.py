@@ -360,9 +360,7 @@ def _tests_of(
                 text
                 for node, text in checks
                 if node in unreached
-                or _always_holds(node, local)
-                or _equals_anything(node, module)
-                or _asks_idle_helper(node, module)
+                or _always_holds(node, local, module)
                 or stand_ins & _names_in(node)
                 or _asks_stand_in(node, canned)
             )
@@ -470,34 +468,25 @@ def _checks(node: ast.AST, module: Module) -> Iterator[tuple[ast.AST, str]]:
                 yield each, ast.unparse(each)
 
 
-def _always_holds(check: ast.AST, functions: Collection[str]) -> bool:
+def _always_holds(check: ast.AST, functions: Collection[str], module: Module) -> bool:
     """Return whether a check cannot fail, whatever the code under test does.
 
-    ``functions`` are names of local functions, which are true unless they are called.
+    ``functions`` are names of local functions, which are true unless they are called. A function of the
+    same file that neither asserts nor raises anything is no check, whatever it is called.
     """
     if isinstance(check, ast.Assert):
         test = check.test
+        sides = [test.left, *test.comparators] if isinstance(test, ast.Compare) else []
         is_function = isinstance(test, ast.Name) and test.id in functions
-        return is_function or truth(test) is True
+        is_any = any(dotted(each, module.aliases) in ("unittest.mock.ANY", "mock.ANY") for each in sides)
+        return is_function or is_any or truth(test) is True
     name, arguments = name_of(getattr(check, "func", check)), getattr(check, "args", [])
+    if helper := module.functions.get(name):
+        raises = any(isinstance(each, ast.Raise) for each in ast.walk(helper))
+        return not raises and not _holds_check(helper.body, module)
     if name == "assertEqual" and len(arguments) > 1:
         return ast.unparse(arguments[0]) == ast.unparse(arguments[1])
     return name == "assertTrue" and bool(arguments) and truth(arguments[0]) is True
-
-
-def _equals_anything(check: ast.AST, module: Module) -> bool:
-    """Return whether an assert statement compares a value with an object that equals everything."""
-    test = check.test if isinstance(check, ast.Assert) else None
-    sides = [test.left, *test.comparators] if isinstance(test, ast.Compare) else []
-    return any(dotted(each, module.aliases) in ("unittest.mock.ANY", "mock.ANY") for each in sides)
-
-
-def _asks_idle_helper(check: ast.AST, module: Module) -> bool:
-    """Return whether a check calls a function of its own file that neither asserts nor raises anything."""
-    called = module.functions.get(name_of(getattr(check, "func", check)))
-    return called is not None and not (
-        any(isinstance(each, ast.Raise) for each in ast.walk(called)) or _holds_check(called.body, module)
-    )
 
 
 def _has_equal_sides(check: ast.AST, called: Mapping[str, str]) -> bool:
@@ -513,25 +502,18 @@ def _canned_answers(test: Function) -> set[tuple[str, str]]:
     """Return the answers that a test gives to mocks, as pairs of the mock's name and the answer."""
     found: set[tuple[str, str]] = set()
     for node in ast.walk(test):
-        match node:
-            case ast.Assign(
-                targets=[ast.Attribute(attr="return_value" | "side_effect" as kind, value=mock), *_],
-                value=given,
-            ):
-                found |= {(name_of(mock), answer) for answer in _answers(kind, given)}
-            case ast.Assign(targets=[target, *_], value=ast.Call() as call):  # name = Mock(return_value=…)
-                found |= {(name_of(target), answer) for answer in _given_answers(call)}
-            case ast.Call():
-                # patch("package.module.name", return_value=…), patch.object(module, "name", return_value=…)
-                names = [str(each.value) for each in node.args if isinstance(each, ast.Constant)]
-                found |= {(each.rpartition(".")[2], it) for each in names for it in _given_answers(node)}
-            case _:
-                pass
+        call, names, given = node, list[str](), list[tuple[str | None, ast.expr]]()
+        if isinstance(node, ast.Assign):  # name = Mock(return_value=…), name.return_value = …
+            call, target = node.value, node.targets[0]
+            names = [name_of(target), name_of(getattr(target, "value", target))]
+            given = [(name_of(target), node.value)]
+        elif isinstance(node, ast.Call):  # patch("package.module.name", return_value=…)
+            texts = [str(each.value) for each in node.args if isinstance(each, ast.Constant)]
+            names = [each.rpartition(".")[2] for each in texts]
+        given += [(each.arg, each.value) for each in getattr(call, "keywords", ())]
+        answers = [answer for kind, value in given for answer in _answers(kind, value)]
+        found |= {(name, answer) for name in names for answer in answers}
     return found
-
-
-def _given_answers(call: ast.Call) -> list[str]:
-    return [answer for each in call.keywords for answer in _answers(each.arg, each.value)]
 
 
 def _answers(kind: str | None, given: ast.expr) -> list[str]:
@@ -573,7 +555,7 @@ def _checks_of_helpers(was: Function, node: Function, changes: TreeDifferences) 
         for module in modules
         for name in (called - before) & module.functions.keys()
         for check, text in _checks(module.functions[name], module)
-        if not _always_holds(check, ())
+        if not _always_holds(check, (), module)
     )
 
 
