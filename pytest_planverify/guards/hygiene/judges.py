@@ -456,9 +456,16 @@ def _marks(nodes: Iterable[ast.AST], module: Module) -> frozenset[str]:
 
 def _checks(node: ast.AST, module: Module) -> Iterator[tuple[ast.AST, str]]:
     """Yield assert statements and calls of checking functions, with their source."""
+    asserted: set[ast.AST] = set()
     for each in ast.walk(node):
         if isinstance(each, ast.Assert):
+            # What an assertion asks of a function of the file is no check by itself.
+            asserted.update(
+                part for part in ast.walk(each) if name_of(getattr(part, "func", part)) in module.functions
+            )
             yield each, ast.unparse(each.test)
+        elif each in asserted:
+            continue
         elif isinstance(each, ast.Call) and _CHECK_CALL.search(
             dotted(each.func, module.aliases)[-_LONGEST_NAME:]
         ):
@@ -481,7 +488,9 @@ def _always_holds(check: ast.AST, functions: Collection[str], module: Module) ->
         is_any = any(dotted(each, module.aliases) in ("unittest.mock.ANY", "mock.ANY") for each in sides)
         return is_function or is_any or truth(test) is True
     name, arguments = name_of(getattr(check, "func", check)), getattr(check, "args", [])
-    if helper := module.functions.get(name):
+    holder = name_of(getattr(getattr(check, "func", None), "value", ast.Name("self")))
+    # The method of another object, such as a stand-in, is not meant to check anything.
+    if holder in ("self", "cls") and (helper := module.functions.get(name)):
         raises = any(isinstance(each, ast.Raise) for each in ast.walk(helper))
         return not raises and not _holds_check(helper.body, module)
     if name == "assertEqual" and len(arguments) > 1:

@@ -164,6 +164,16 @@ REFACTORED = {
         SIGN_TEST,
         f"{HELPER}\n" + SIGN_TEST.replace(EQUAL, 'same(parts, ["one", "two"])'),
     ),
+    "a predicate": (
+        EQUAL,
+        "def check(found, wanted):\n        return found == wanted\n\n"
+        '    assert check(parts, ["one", "two"])',
+    ),
+    "another call of a stand-in": (
+        f"{EQUAL}\n    assert len(parts) == 2",
+        "class Key:\n        def verify(self, text):\n            return True\n\n"
+        f'    key = Key()\n    key.verify("one")\n    {EQUAL}\n    assert 2 == len(parts)',
+    ),
     "skipped elsewhere": before("import sys\n@pytest.mark.skipif(sys.platform == 'win32', reason='x')\n"),
     "a new xfail": added("@pytest.mark.xfail(strict=True)\ndef test_gap():\n    assert split(1) == [1]"),
     "expected to fail elsewhere": before(
