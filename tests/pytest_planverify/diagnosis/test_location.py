@@ -349,6 +349,14 @@ def test_mismatched_call_is_located_at_the_definition_or_its_change_whatever_the
     assert altered.location == Location(path=CART, line=renamed.line, function="total")
 
 
+def test_call_of_the_product_that_does_not_fit_is_located_at_the_change_of_the_called_function() -> None:
+    message = "Cart.__init__() got an unexpected keyword argument 'owner'"
+    calls = error("TypeError", message, TEST, of_shop("bill"), object_side=Side.PRODUCT)
+    facts: dict[str, Any] = {"executed": (ran("bill"),), "red_tests": 1, "green_tests": 10}
+    found = diagnose(failed(calls, hunks=(hunk("Cart.__init__", CART), hunk("other", CART)), **facts))
+    assert found.location == Location(path=CART, line=12, function="Cart.__init__")
+
+
 def test_change_of_another_function_is_not_the_place_of_a_missing_parameter_or_name() -> None:
     other = (hunk("other", CART),)
     message = "cannot import name 'total' from 'shop.cart' (/x/shop/cart.py)"
