@@ -65,8 +65,8 @@ class Suspect:
     is_named: bool = False
     """The failing line of the test names or calls it."""
     is_missing: bool = False
-    """Its change mentions the missing name, or is where the file that lacks it may define it; or the error says
-    that it does not take the arguments of a call.
+    """Its change mentions the missing name, or is where the file that lacks it may define it, or it is the
+    changed function that does not take the arguments of a call.
     """
     is_apart: bool = False
     """Its change is inside of a function that does not define what is missing."""
