@@ -289,8 +289,16 @@ def test_raising_frame_is_the_location_and_a_deeper_cause_has_its_own() -> None:
 
 @pytest.mark.parametrize("kind", ["ConnectionResetError", "TimeoutError"])
 def test_service_that_the_test_itself_runs_is_no_part_of_the_environment(kind: str) -> None:
-    silent = error(kind, "", TEST, frame("/lib/http/client.py", "read", side=Side.STDLIB), bases="ConnectionError OSError")
-    calls = '  File "tests/test_a.py", line 9, in handle\n    pay()\n  File "shop/cart.py", line 3, in total\n'
+    silent = error(
+        kind,
+        "",
+        TEST,
+        frame("/lib/http/client.py", "read", side=Side.STDLIB),
+        bases="ConnectionError OSError",
+    )
+    calls = (
+        '  File "tests/test_a.py", line 9, in handle\n    pay()\n  File "shop/cart.py", line 3, in total\n'
+    )
     printed = f"Traceback (most recent call last):\n{calls}KeyError: 'tax'\n"
     served = _diagnosed(_test(silent, stderr_tail=printed))
 
