@@ -366,6 +366,18 @@ def test_change_of_another_function_is_not_the_place_of_a_missing_parameter_or_n
     assert diagnose(failed(imported, hunks=other)).location == Location(path=CART)
 
 
+def test_name_that_a_change_removed_is_to_be_restored_for_an_import_of_the_product() -> None:
+    message = "cannot import name 'total' from 'shop.cart' (/x/shop/cart.py)"
+    asks = frame("shop/bill.py", "<module>", 2)
+    imported = error("ImportError", message, asks, name="total", path=CART, object_side=Side.PRODUCT)
+    renamed = hunk("sum", CART).model_copy(update={"text": "-def total(items):\n+def sum(items):"})
+    lack = "shop.cart has no total, which shop/bill.py:2 imports"
+
+    found = diagnose(failed(imported, hunks=(renamed,)))
+    assert found.suggestion == f"{lack}: restore it; the change at shop/cart.py:12 removed it."
+    assert diagnose(failed(imported)).suggestion == f"{lack}: add it, or correct the name."
+
+
 def test_code_at_module_level_is_named_by_its_position_alone() -> None:
     assert place(frame("shop/net.py", "<module>", 2)) == "shop/net.py:2"
     assert place(frame("shop/net.py", "outer.<locals>.inner", 2)) == "outer.inner (shop/net.py:2)"
