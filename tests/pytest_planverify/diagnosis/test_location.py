@@ -369,7 +369,7 @@ def test_change_of_another_function_is_not_the_place_of_a_missing_parameter_or_n
 def test_name_that_a_change_removed_is_to_be_restored_for_an_import_of_the_product() -> None:
     message = "cannot import name 'total' from 'shop.cart' (/x/shop/cart.py)"
     asks = frame("shop/bill.py", "<module>", 2)
-    imported = error("ImportError", message, asks, name="total", path=CART, object_side=Side.PRODUCT)
+    imported = error("ImportError", message, asks, path=CART, object_side=Side.PRODUCT)
     renamed = hunk("sum", CART).model_copy(update={"text": "-def total(items):\n+def sum(items):"})
     lack = "shop.cart has no total, which shop/bill.py:2 imports"
 
