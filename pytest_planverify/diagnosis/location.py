@@ -235,7 +235,8 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
     depth = 0 if suspect.executed is None else min(suspect.executed.depth, 3)
     value = 0.55 * suspect.spectrum + 0.3 * traceback + 0.12 * suspect.likeness
     value += 0.02 * suspect.is_named + 0.01 * depth + 0.2 * suspect.is_missing
-    if (suspect.function or "").endswith("__init__"):  # executed by most tests of the class anyway
+    # Most tests of a class execute the first anyway, and a failing assertion of its objects the second.
+    if (suspect.function or "").endswith(("__init__", "__bool__")):
         value = max(value - 0.05, 0.0)
     if suspect.hunk is None:
         return 0.5 * value

@@ -108,6 +108,10 @@ FIRST: dict[str, tuple[str | None, Evidence]] = {
     "an added line of code": (None, failure(executed=(ran("_sum"),), hunks=(CODE,))),
     "not an added comment": ("_sum", failure(executed=(ran("_sum"),), hunks=(REMARK,))),
     "without a change, what few green tests executed": ("_sum", failure(executed=UNCHANGED)),
+    "what returned the object that an assertion finds false": (
+        "between",
+        failure(executed=(ran("Refusal.__bool__"), ran("between"))),
+    ),
     "without a change, what raised": (
         "_rate",
         failure(of_shop("total"), of_shop("_rate"), executed=UNCHANGED),
