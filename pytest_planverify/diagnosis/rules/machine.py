@@ -180,8 +180,8 @@ def file_not_shipped(case: Case) -> str | None:
     if case.innermost is not None and _WRITES.search(case.innermost.source or ""):
         return None
     return (
-        f"{path}, which {place(case.raised_at)} reads, is missing, and no change has removed it: "
-        "restore it, or add it to what is distributed."
+        f"{path}, which {place(case.raised_at)} reads, is missing, and no change has removed it"
+        f"{since(case.evidence)}: restore it, or add it to what is distributed."
     )
 
 

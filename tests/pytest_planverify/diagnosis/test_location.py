@@ -193,6 +193,16 @@ def test_changed_test_at_fault_is_a_candidate_however_many_functions_it_executes
     assert [each.path for each in found] == ["tests/test_shop.py"]
 
 
+def test_changed_fixture_is_the_place_of_a_failure_in_an_unchanged_test():
+    changed = ChangedFile(path="tests/conftest.py", side=Side.TEST)
+    raised = failure(of_shop("total"), hunks=(hunk("clean", changed.path, Side.TEST),), changed=(changed,))
+    found = diagnose(raised)
+    assert (found.owner, found.location) == (
+        Owner.TEST,
+        Location(path=changed.path, line=12, function="clean"),
+    )
+
+
 def test_of_changed_tests_the_failing_one_comes_first_and_those_of_other_modules_take_no_part():
     file = "tests/test_shop.py"
     places = (
