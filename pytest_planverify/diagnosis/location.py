@@ -297,7 +297,14 @@ def _on_the_way(evidence: Evidence, tests: list[tuple[float, Suspect]]) -> list[
     own = {(file, name.replace("::", ".")), *((each.path, plain_name(each.function)) for each in frames)}
     files = {file, *(each.path for each in (*frames, *evidence.exceptions, *found))}
     near = (each for each in tests if each[1].path in files or not is_test_module(each[1].path))
-    return sorted(near, key=lambda each: not is_data(each[1].path) and each[1].key not in own)
+    # A new fixture comes with imports, which are less likely at fault.
+    return sorted(
+        near,
+        key=lambda each: (
+            not is_data(each[1].path) and each[1].key not in own,
+            each[1].function is None,
+        ),
+    )
 
 
 def location_of(candidate: Candidate) -> Location:

@@ -195,7 +195,8 @@ def test_changed_test_at_fault_is_a_candidate_however_many_functions_it_executes
 
 def test_changed_fixture_is_the_place_of_a_failure_in_an_unchanged_test():
     changed = ChangedFile(path="tests/conftest.py", side=Side.TEST)
-    raised = failure(of_shop("total"), hunks=(hunk("clean", changed.path, Side.TEST),), changed=(changed,))
+    hunks = tuple(hunk(each, changed.path, Side.TEST) for each in (None, "clean"))
+    raised = failure(of_shop("total"), hunks=hunks, changed=(changed,))
     found = diagnose(raised)
     assert (found.owner, found.location) == (
         Owner.TEST,
