@@ -52,6 +52,8 @@ class CheckRun(ReadValue):
     """Names and values that its tests recorded."""
     rests_on: RestsOn | None = None
     """``None``: it is unknown which files were read, so the verdict depends on all files of the project."""
+    read_data: tuple[str, ...] = ()
+    """Files other than Python's that a failed check is known to have read, if ``rests_on`` is unknown."""
 
 
 class CheckJudged(JournalRecord, CheckRun):

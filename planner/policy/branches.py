@@ -204,7 +204,7 @@ def agent_at(category: Category, owner: Owner | None, location: Location | None)
     Returns ``None`` if the default role applies.
     """
     # A coder, the default role, must not edit tests.
-    if category in (Category.TEST_REGRESSION, Category.ARTIFACT_MISSING) and owner is Owner.TEST:
+    if category.facts.default_role is Role.CODER and owner is Owner.TEST:
         return Role.TESTER
     # The tester, its default role, must not edit the product.
     in_product = location is not None and not is_test_path(location.path)

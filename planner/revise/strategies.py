@@ -375,10 +375,14 @@ def _resolve_import(situation: Situation) -> Iterator[Edit]:
     else:
         # A module that lacks only a name exists: its file cannot serve as the step's criterion.
         exists = situation.tree.exists(path) or any(each.path == path for each in situation.exceptions)
-        is_new, files = name is None and not exists, (path,)
+        is_new = name is None and not exists
+        # The import itself may be what is wrong.
+        importing = [each for each in situation.located_files if name and not is_test_path(each)]
+        files = tuple(dict.fromkeys((path, *importing)))
         because = f"{what} belongs to the project and cannot be imported"
         title = f"Provide {what}"
-        hint = f"Let {path} provide {what}, or import it by its real name."
+        where = f" in {_few(files[1:])}" if files[1:] else ""
+        hint = f"Let {path} provide {what}, or import it by its real name{where}."
     task = ControllerTaskSpec(type="RESOLVE_DEPENDENCY", hint=hint, target_file=path)
     rule = "import-resolved-first"
     yield from _add_step(situation, rule, because, title, task, allowed_files=files, is_new=is_new)

@@ -154,8 +154,11 @@ class Changes:
         then = before if self._given is not None else None
         former: Mapping[str, str] = {} if then is None else then.digests()
         under_git = self.under_git
-        diff = ask(self._root, "diff", self._revision, *_DIFF, "--", ".") if under_git else None
+        asked = (self._root, "diff", self._revision, *_DIFF)
+        diff = ask(*asked, "--", ".") if under_git else None
         diffs = hunks.parts_of_diff(diff or b"")
+        if b"\r\n" in (diff or b""):  # other line ends in a whole file hide which of its lines are others
+            diffs |= hunks.parts_of_diff(ask(*asked, "--ignore-cr-at-eol", "--", ".") or b"")
         found: list[Hunk] = []
         for path, side in sides.items():
             text = _text_of(self._root / path, hunks.LARGEST)

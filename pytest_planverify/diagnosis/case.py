@@ -16,6 +16,7 @@ from planner.catalog.test_paths import is_test_module, is_test_path
 from planner.model.evidence import CommandFact, Evidence, ExceptionFact, Frame, Hunk, ProcessEnd
 from planner.model.taxonomy import Repeatability
 from planner.model.verdicts import EvidenceKind, Phase, Side
+from pytest_planverify.diagnosis.known import names_in
 from pytest_planverify.diagnosis.messages import alike
 from pytest_planverify.diagnosis.tool_output import (
     CANNOT_IMPORT,
@@ -43,6 +44,7 @@ _IN_SESSION = ("session", "test", "collection")
 """Kinds of evidence from a session of pytest."""
 _NO_PROCESS = ProcessEnd()
 _NO_COMMAND = CommandFact(argv=(), tool="", purpose="")
+_OF_PEERS = (*names_in("peer_errors"), "TimeoutError")
 _DELEGATING = (".__getattr__", ".__getattribute__")
 _ASSERTION = "builtins.AssertionError"
 _ROOTS = frozenset({"src", "lib", "python"})
@@ -161,7 +163,22 @@ class Case:
     @lazy
     def deeper(self) -> tuple[Case, ...]:
         """Cases for each cause or context of the surfacing exception, then for each group member."""
-        return (*map(self.at, self.evidence.exceptions[1:]), *self.leaves)
+        served = (self.served,) if self.served else ()
+        return (*map(self.at, self.evidence.exceptions[1:]), *served, *self.leaves)
+
+    @lazy
+    def served(self) -> Case | None:
+        """Case of the project's error that a server in the test's own process printed.
+
+        ``None`` unless the test itself fails because its peer did not answer.
+        """
+        evidence = self.evidence
+        if self.error not in evidence.exceptions[:1] or not self.is_error(*_OF_PEERS):
+            return None
+        texts, first_party = (evidence.stderr_tail, evidence.stdout_tail), frozenset(evidence.first_party)
+        errors = (read_traceback(text, first_party) for text in texts)
+        cases = (Case(evidence, error, printed=True) for error in errors if error)
+        return next((each for each in cases if each.raised_at), None)
 
     @lazy
     def command(self) -> CommandFact:

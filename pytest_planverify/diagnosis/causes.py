@@ -100,6 +100,8 @@ def _marks_of_error(case: Case) -> Iterator[Mark]:
         owner = error.object_type.removeprefix("module ")
         if owner != error.object_type or error.object_side in (Side.PRODUCT, Side.TEST):
             yield Mark("name", (owner, error.name))
+    elif case.is_error("_pytest.fixtures.FixtureLookupError") and error.name:
+        yield Mark("fixture", (error.name,))
     elif case.is_error("SyntaxError") and error.path and not error.path.startswith("<"):
         yield Mark("syntax", (_posix_path(error.path),))
     callee = callee_of(error.message) if error.qualified == "builtins.TypeError" else None

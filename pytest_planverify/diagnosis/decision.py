@@ -152,8 +152,9 @@ def _diagnosis(judged: Judged) -> Diagnosis:
         # The failing assertion of a command's test shows what is wrong, not where.
         shows_other = owner is Owner.PRODUCT and case.evidence.kind in _OF_RESULTS
         shows_other = shows_other and (frame is None or frame.side is Side.TEST)
-        # A hang stands in what the test calls; its own frames are not known.
-        is_hang_by_tests = judged.is_of_changed_tests and not case.frames
+        # A test of an unchanged file is not at fault, but a changed fixture, or what hangs below it.
+        reached = {each.path for each in case.frames}
+        others = [each for each in candidates[:1] if each.hunk and each.path not in reached]
         if hit.holder is not None and owner is Owner.PRODUCT:
             removals = (
                 each for each in candidates if each.hunk is not None and each.score > _REMOVAL_SCORE
@@ -165,8 +166,8 @@ def _diagnosis(judged: Judged) -> Diagnosis:
             location = location_of(first)
         elif shows_other and (change := _only_change(own)) is not None:
             location = change
-        elif owner is Owner.TEST and candidates and (is_data(candidates[0].path) or is_hang_by_tests):
-            location = location_of(candidates[0])
+        elif owner is Owner.TEST and others and (judged.is_of_changed_tests or is_data(others[0].path)):
+            location = location_of(others[0])
         elif frame is not None:
             if owner is Owner.TEST and frame.side is Side.PRODUCT:  # the definition of what the test calls
                 frame = last_frame_of(case.frames, Side.TEST) or frame

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from planner.catalog.test_paths import is_test_module
 from planner.model.outcome import UNRELATED, Candidate, Location
 from planner.model.verdicts import EvidenceKind, Side
+from planner.text.python_text import callee_of
 from pytest_planverify.diagnosis.case import frames_of, is_remark, last_frame_of
 
 if TYPE_CHECKING:
@@ -64,7 +65,9 @@ class Suspect:
     is_named: bool = False
     """The failing line of the test names or calls it."""
     is_missing: bool = False
-    """Its change mentions the missing name, or is where the file that lacks it may define it."""
+    """Its change mentions the missing name, or is where the file that lacks it may define it, or it is the
+    changed function that does not take the arguments of a call.
+    """
     is_apart: bool = False
     """Its change is inside of a function that does not define what is missing."""
     likeness: float = 0.0
@@ -158,6 +161,8 @@ def _add_changes(
     ``called`` is the name of the function that lacks a requested parameter.
     """
     missing = {error.name for error in evidence.exceptions if error.name}
+    callees = [callee_of(error.message) for error in evidence.exceptions]
+    refusing = {plain_name(each) for each in callees if each} - {None}
     # Nothing ran of a selection: only changes of the selected files can be the cause.
     selected = {each.text.partition("::")[0] for each in evidence.selectors}
     is_selection = evidence.kind is EvidenceKind.SELECTION
@@ -175,6 +180,7 @@ def _add_changes(
             suspect.is_missing |= hunk.path == holder and not suspect.is_apart
         if missing:
             suspect.is_missing |= not missing.isdisjoint(_IDENTIFIER.findall(hunk.text))
+        suspect.is_missing |= hunk.function in refusing  # it did not run, so nothing else shows its part
         if suspect.hunk is None or _size(hunk) > _size(suspect.hunk):
             suspect.hunk, suspect.line = hunk, hunk.line
 
@@ -229,7 +235,8 @@ def score(suspect: Suspect, evidence: Evidence) -> float:
     depth = 0 if suspect.executed is None else min(suspect.executed.depth, 3)
     value = 0.55 * suspect.spectrum + 0.3 * traceback + 0.12 * suspect.likeness
     value += 0.02 * suspect.is_named + 0.01 * depth + 0.2 * suspect.is_missing
-    if (suspect.function or "").endswith("__init__"):  # executed by most tests of the class anyway
+    # Most tests of a class execute the first anyway, and a failing assertion of its objects the second.
+    if (suspect.function or "").endswith(("__init__", "__bool__")):
         value = max(value - 0.05, 0.0)
     if suspect.hunk is None:
         return 0.5 * value
@@ -290,7 +297,14 @@ def _on_the_way(evidence: Evidence, tests: list[tuple[float, Suspect]]) -> list[
     own = {(file, name.replace("::", ".")), *((each.path, plain_name(each.function)) for each in frames)}
     files = {file, *(each.path for each in (*frames, *evidence.exceptions, *found))}
     near = (each for each in tests if each[1].path in files or not is_test_module(each[1].path))
-    return sorted(near, key=lambda each: not is_data(each[1].path) and each[1].key not in own)
+    # A new fixture comes with imports, which are less likely at fault.
+    return sorted(
+        near,
+        key=lambda each: (
+            not is_data(each[1].path) and each[1].key not in own,
+            each[1].function is None,
+        ),
+    )
 
 
 def location_of(candidate: Candidate) -> Location:

@@ -212,7 +212,7 @@ def _evidence(
     """
     project = _with_test_file_of(node, project)
     chain, leaves = exception_facts(error, project) if error is not None else ((), ())
-    facts = Facts() if report is None else _report_facts(report)
+    facts = Facts() if report is None else _report_facts(report, project)
     first = next((line.strip() for line in (facts.longrepr or "").splitlines() if line.strip()), "")
     facts |= {
         "kind": kind,
@@ -227,7 +227,7 @@ def _evidence(
     return facts
 
 
-def _report_facts(report: pytest.TestReport | pytest.CollectReport) -> Facts:
+def _report_facts(report: pytest.TestReport | pytest.CollectReport, project: ProjectMap) -> Facts:
     """Return a report's text and captured output; of long texts the end, where pytest shows the error."""
     try:
         rendering = str(report.longrepr or "")
@@ -236,7 +236,9 @@ def _report_facts(report: pytest.TestReport | pytest.CollectReport) -> Facts:
 
     def output(stream: str) -> str:
         text = "".join(text for title, text in report.sections if title.startswith(f"Captured {stream}"))
-        return readable(text[-_LONGEST_OUTPUT:], _LONGEST_OUTPUT)
+        # Paths in printed tracebacks become relative, as those of all other frames are.
+        text = text[-_LONGEST_OUTPUT:].replace(f'File "{project.root}{os.sep}', 'File "')
+        return readable(text, _LONGEST_OUTPUT)
 
     return Facts(
         longrepr=readable(rendering[-_LONGEST_RENDERING:], _LONGEST_RENDERING),

@@ -277,6 +277,11 @@ class FileDigests:
         began = record.launched_at - _CLOCK_TICK
         return rests_on, all(changed <= began for _, changed in seen.values())
 
+    def data_read(self, record: WorkerRecord) -> tuple[str, ...]:
+        """Return the files other than Python's that a worker is known to have read."""
+        files = map(str, (record.files_read or {}).get("files", ()))
+        return tuple(os.path.relpath(path, self._root) for path in files if not path.endswith(_PYTHON))
+
     def why_stale(self, basis: RestsOn | None, changes: Mapping[str, str]) -> str | None:
         """Return what changed among the files that a verdict depends on; ``None`` if it is still valid."""
         for name, how in changes.items():

@@ -183,11 +183,10 @@ class Assembler:
         granted += [file.path for each in todos for file in each.acceptance_criteria.expected_artifacts]
         changed = self._changes_as_evidence(root, todo)
         if changed:
-            read = None
-            if run.rests_on is not None:
-                base = os.path.relpath(flat.loaded.root, root)
-                read = {os.path.normpath(os.path.join(base, name)) for name in run.rests_on.files}
-            changed = _with_reads(changed, read, run.evidence)
+            base, basis = os.path.relpath(flat.loaded.root, root), run.rests_on
+            names = run.read_data if basis is None else basis.files
+            read = {os.path.normpath(os.path.join(base, name)) for name in names}
+            changed = _with_reads(changed, read, run.evidence, is_complete=basis is not None)
             changed = _with_sides_of_tests(changed, run.evidence)
         evidence: list[Evidence] = []
         for piece in run.evidence:
@@ -474,28 +473,27 @@ def changed_files(root: Path, changes: Changes) -> tuple[ChangedFile, ...] | Non
 
 
 def _with_reads(
-    facts: dict[str, Any], read: Collection[str] | None, evidence: Sequence[Evidence] = ()
+    facts: dict[str, Any], read: Collection[str], evidence: Sequence[Evidence] = (), *, is_complete: bool
 ) -> dict[str, Any]:
     """Return facts on changes with a side for data that was read, or that errors name, and unread code.
 
-    ``read`` are paths relative to the root. Such data belongs to the product, or to the tests below whose
-    folder it lies; settings belong to neither.
+    ``read`` are paths relative to the root; if it ``is_complete``, nothing else was read. Such data belongs
+    to the product, or to the tests below whose folder it lies; settings belong to neither.
     """
     # Imported late: a passing run asks for no side.
     from pytest_planverify.baseline.work_tree import CONFIGURATIONS
     from pytest_planverify.diagnosis.messages import names_file
     from pytest_planverify.session.installation import NATIVE_MODULES, NATIVE_SOURCES
 
-    known = read or ()
     # What a build made an extension module of was read in its stead.
-    sources = NATIVE_SOURCES if any(name.endswith(NATIVE_MODULES) for name in known) else ()
+    sources = NATIVE_SOURCES if any(name.endswith(NATIVE_MODULES) for name in read) else ()
     # What a program reads that a test starts is not observed, but its command may name the file.
     errors = [error for piece in evidence for error in piece.exceptions]
     said = [error.message for error in errors]
     said += [frame.source or "" for error in errors for frame in error.frames]
 
     def is_read(path: str) -> bool:
-        return path in known or path.endswith(sources) or any(names_file(text, path) for text in said)
+        return path in read or path.endswith(sources) or any(names_file(text, path) for text in said)
 
     def sided(each: AnyChange) -> AnyChange:
         if each.side is not None or each.path in CONFIGURATIONS or not is_read(each.path):
@@ -505,7 +503,7 @@ def _with_reads(
     def marked(each: Hunk) -> Hunk:
         # A file that only loses lines may be deleted, so that nobody can read it.
         is_code = each.path.endswith(_PYTHON) and each.added > 0
-        is_unread = read is not None and is_code and not is_read(each.path)
+        is_unread = is_complete and is_code and not is_read(each.path)
         return each.model_copy(update={"is_unread": True}) if is_unread else each
 
     changed: tuple[ChangedFile, ...] = facts["changed"]

@@ -168,7 +168,7 @@ class RunJournal:
             plan=self._plan_id,
             todo_id=todo_id,
             final=final,
-            **run.model_dump(mode="json", include={"check", "evidence", "rests_on"}),
+            **run.model_dump(mode="json", include={"check", "evidence", "rests_on", "read_data"}),
             properties=run.properties,  # pydantic would write null for a number that is not finite
         )
 

@@ -410,7 +410,8 @@ def import_failed(case: Case) -> Hit | None:
     if _is_own(case, module) or case.is_test_package(module):
         is_tests = case.is_test_package(module) and case.in_test
         return Hit(
-            suggestion=f"{module} has no {name}, which {place(case.raised_at)} imports.",
+            suggestion=f"{module} has no {name}, which {place(case.raised_at)} imports: "
+            f"{case.remedy_for_missing(name)}.",
             owner=Owner.TEST if is_tests else Owner.PRODUCT,
         )
     if absent := _absent_from_python(case, module, name):

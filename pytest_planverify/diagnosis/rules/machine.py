@@ -180,8 +180,8 @@ def file_not_shipped(case: Case) -> str | None:
     if case.innermost is not None and _WRITES.search(case.innermost.source or ""):
         return None
     return (
-        f"{path}, which {place(case.raised_at)} reads, is missing, and no change has removed it: "
-        "restore it, or add it to what is distributed."
+        f"{path}, which {place(case.raised_at)} reads, is missing, and no change has removed it"
+        f"{since(case.evidence)}: restore it, or add it to what is distributed."
     )
 
 
@@ -245,6 +245,8 @@ def client_gave_up(case: Case) -> Hit | None:
 def service_unreachable(case: Case) -> Hit | None:
     """A service or the network could not be reached, or did not answer as it should."""
     error = case.error
+    if case.served:  # the project is the service
+        return None
     service = SERVICE_OF_ERROR.get(error.qualified)
     if error.qualified in _HTTP_ERRORS and _OVERLOADED.search(error.message):
         service = "an HTTP service"

@@ -9,7 +9,7 @@ import pytest
 from planner.catalog.tools import TOOLS
 from planner.model.outcome import Failure, Location
 from planner.model.plan import Budget, Policy, Todo
-from planner.model.taxonomy import Category, Role, RoutingKey
+from planner.model.taxonomy import Category, Owner, Role, RoutingKey
 from planner.model.verdicts import Since
 from planner.policy.branches import role_for, route
 from planner.policy.limits import Spent, asks_a_person, bounds_of, exceeded, left
@@ -104,6 +104,12 @@ def test_the_role_from_the_diagnosis_overrides_only_default_routing() -> None:
     failure = Failure(category=Category.TEST_REGRESSION, target_agent=Role.TESTER)
     assert role_for(failure, Todo(id="a", title="a")) is Role.TESTER
     assert role_for(failure, Todo(id="a", title="a", failure_routing=keyed)) is Role.DEBUGGER
+
+
+@pytest.mark.parametrize("category", [each for each in Category if each.facts.default_role is Role.CODER])
+def test_what_a_coder_would_repair_is_the_testers_if_the_tests_are_at_fault(category: Category) -> None:
+    wrong = Failure(category=category, owner=Owner.TEST)
+    assert role_for(wrong, Todo(id="a", title="a")) is Role.TESTER
 
 
 @pytest.mark.parametrize(

@@ -511,6 +511,18 @@ def test_a_module_of_the_project_is_provided_where_its_import_looked_for_it(
     assert step.allowed_files == (file,)
 
 
+def test_the_step_for_a_missing_name_may_correct_the_import_instead() -> None:
+    lacks = raised("ImportError", "cannot import name 'f' from 'pkg.b' (x)")
+    case = situation(
+        failure(Category.IMPORT_ERROR, at="pkg/a.py"),
+        todo("t2", FILE),
+        observations=(seen(exceptions=(lacks.model_copy(update={"name": "pkg.b", "path": "pkg/b.py"}),)),),
+    )
+    step = only(case, AddTodoBefore).todo
+    assert step.allowed_files == ("pkg/b.py", "pkg/a.py")
+    assert step.controller_task_spec.hint.endswith("or import it by its real name in pkg/a.py.")
+
+
 def test_a_module_promised_by_the_todo_belongs_to_the_project() -> None:
     item = todo("t2", FILE, criteria={"expected_artifacts": ["python/new/thing.py"]})
     assert import_step("No module named 'new.thing'", item=item).allowed_files == ("python/new/thing.py",)

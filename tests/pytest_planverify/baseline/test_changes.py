@@ -388,6 +388,13 @@ def test_renamed_file_has_only_the_hunks_that_changed(settings: tuple[str, ...],
     assert names(Changes(tmp_path).hunks(SIDES)) == [("new.py", "Cart.add.check", 1, 1)]
 
 
+def test_other_line_ends_in_a_whole_file_do_not_hide_the_line_that_changed(tmp_path: Path):
+    (tmp_path / "shop.py").write_bytes(BEFORE.replace("\n", "\r\n").encode())
+    commit_all(tmp_path)
+    (tmp_path / "shop.py").write_bytes(BEFORE.replace("> 0", "> 1").encode())
+    assert names(Changes(tmp_path).hunks(SIDES)) == [("shop.py", "Cart.add.check", 1, 1)]
+
+
 def test_files_are_compared_with_the_baseline_without_git(tmp_path: Path):
     (tmp_path / "shop.py").write_text(BEFORE.replace("> 0", "> 1"))
     (tmp_path / "new.py").write_text("def made():\n    return 1\n")

@@ -52,6 +52,12 @@ def asserted(file: str, message: str, *subjects: Frame, source: str = "assert x"
     return failed(wrong, nodeid=f"{path}::test_it", subjects=subjects)
 
 
+def unfound(todo: str, name: str) -> Evidence:
+    """Return evidence of a test that asks for a fixture that does not exist."""
+    asks, kind = frame(f"tests/test_{todo}.py", f"test_{todo}"), "_pytest.fixtures.FixtureLookupError"
+    return failed(error(kind, f"fixture '{name}' not found", asks, name=name), phase=Phase.SETUP)
+
+
 def refused(
     file: str,
     fixture: str = "service",
@@ -163,6 +169,7 @@ ONE_FAULT: dict[str, tuple[Evidence, ...]] = {
         complained("ruff", SYNTAX),
         complained("mypy", SYNTAX_OF_MYPY, purpose="type_check"),
     ),
+    "a fixture that does not exist": (unfound("a", "shop"), unfound("b", "shop")),
     "one fixture": (refused("a"), refused("b", why="worse", kind="KeyError")),
     "one function of the product, other messages": (
         raised("a", TAX, message="no such key"),
@@ -221,6 +228,7 @@ TWO_FAULTS: dict[str, tuple[Evidence, Evidence]] = {
         unparsed("a"),
         complained("ruff", SYNTAX, UNUSED),
     ),
+    "other fixtures that do not exist": (unfound("a", "shop"), unfound("b", "till")),
     "other fixtures of one conftest": (refused("a"), refused("b", "database")),
     "other functions of one module": (raised("a", TAX), raised("b", SUM)),
     "functions of one name in other files": (

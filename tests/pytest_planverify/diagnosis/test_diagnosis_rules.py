@@ -287,6 +287,26 @@ def test_raising_frame_is_the_location_and_a_deeper_cause_has_its_own() -> None:
     assert plain.location == Location(path="shop/cart.py", line=3, function="total")
 
 
+@pytest.mark.parametrize("kind", ["ConnectionResetError", "TimeoutError"])
+def test_service_that_the_test_itself_runs_is_no_part_of_the_environment(kind: str) -> None:
+    silent = error(
+        kind,
+        "",
+        TEST,
+        frame("/lib/http/client.py", "read", side=Side.STDLIB),
+        bases="ConnectionError OSError",
+    )
+    calls = (
+        '  File "tests/test_a.py", line 9, in handle\n    pay()\n  File "shop/cart.py", line 3, in total\n'
+    )
+    printed = f"Traceback (most recent call last):\n{calls}KeyError: 'tax'\n"
+    served = _diagnosed(_test(silent, stderr_tail=printed))
+
+    assert (served.category, served.owner) == (C.TEST_REGRESSION, Owner.PRODUCT)
+    assert served.location == Location(path="shop/cart.py", line=3, function="total")
+    assert _diagnosed(_test(silent, stderr_tail="no answer\n")).category is C.ENVIRONMENT_ERROR
+
+
 def test_contract_of_the_todo_is_mentioned_for_a_missing_module() -> None:
     missing = error("ModuleNotFoundError", "", TEST, bases="ImportError", name="shop.rsi")
     diagnosis = _diagnosed(_test(missing, contract_path="contracts/rsi.json"))

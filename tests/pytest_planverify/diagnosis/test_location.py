@@ -108,6 +108,10 @@ FIRST: dict[str, tuple[str | None, Evidence]] = {
     "an added line of code": (None, failure(executed=(ran("_sum"),), hunks=(CODE,))),
     "not an added comment": ("_sum", failure(executed=(ran("_sum"),), hunks=(REMARK,))),
     "without a change, what few green tests executed": ("_sum", failure(executed=UNCHANGED)),
+    "what returned the object that an assertion finds false": (
+        "between",
+        failure(executed=(ran("Refusal.__bool__"), ran("between"))),
+    ),
     "without a change, what raised": (
         "_rate",
         failure(of_shop("total"), of_shop("_rate"), executed=UNCHANGED),
@@ -187,6 +191,17 @@ def test_changed_test_at_fault_is_a_candidate_however_many_functions_it_executes
     found = candidates_of(failure(executed=executed, hunks=(changed_test,)), of_tests=True)
 
     assert [each.path for each in found] == ["tests/test_shop.py"]
+
+
+def test_changed_fixture_is_the_place_of_a_failure_in_an_unchanged_test():
+    changed = ChangedFile(path="tests/conftest.py", side=Side.TEST)
+    hunks = tuple(hunk(each, changed.path, Side.TEST) for each in (None, "clean"))
+    raised = failure(of_shop("total"), hunks=hunks, changed=(changed,))
+    found = diagnose(raised)
+    assert (found.owner, found.location) == (
+        Owner.TEST,
+        Location(path=changed.path, line=12, function="clean"),
+    )
 
 
 def test_of_changed_tests_the_failing_one_comes_first_and_those_of_other_modules_take_no_part():
@@ -349,6 +364,14 @@ def test_mismatched_call_is_located_at_the_definition_or_its_change_whatever_the
     assert altered.location == Location(path=CART, line=renamed.line, function="total")
 
 
+def test_call_of_the_product_that_does_not_fit_is_located_at_the_change_of_the_called_function() -> None:
+    message = "Cart.__init__() got an unexpected keyword argument 'owner'"
+    calls = error("TypeError", message, TEST, of_shop("bill"), object_side=Side.PRODUCT)
+    facts: dict[str, Any] = {"executed": (ran("bill"),), "red_tests": 1, "green_tests": 10}
+    found = diagnose(failed(calls, hunks=(hunk("Cart.__init__", CART), hunk("other", CART)), **facts))
+    assert found.location == Location(path=CART, line=12, function="Cart.__init__")
+
+
 def test_change_of_another_function_is_not_the_place_of_a_missing_parameter_or_name() -> None:
     other = (hunk("other", CART),)
     message = "cannot import name 'total' from 'shop.cart' (/x/shop/cart.py)"
@@ -356,6 +379,18 @@ def test_change_of_another_function_is_not_the_place_of_a_missing_parameter_or_n
 
     assert diagnose(failed_call(hunks=other)).location == Location(path=CART, line=4, function="total")
     assert diagnose(failed(imported, hunks=other)).location == Location(path=CART)
+
+
+def test_name_that_a_change_removed_is_to_be_restored_for_an_import_of_the_product() -> None:
+    message = "cannot import name 'total' from 'shop.cart' (/x/shop/cart.py)"
+    asks = frame("shop/bill.py", "<module>", 2)
+    imported = error("ImportError", message, asks, path=CART, object_side=Side.PRODUCT)
+    renamed = hunk("sum", CART).model_copy(update={"text": "-def total(items):\n+def sum(items):"})
+    lack = "shop.cart has no total, which shop/bill.py:2 imports"
+
+    found = diagnose(failed(imported, hunks=(renamed,)))
+    assert found.suggestion == f"{lack}: restore it; the change at shop/cart.py:12 removed it."
+    assert diagnose(failed(imported)).suggestion == f"{lack}: add it, or correct the name."
 
 
 def test_code_at_module_level_is_named_by_its_position_alone() -> None:

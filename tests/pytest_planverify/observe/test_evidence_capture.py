@@ -244,6 +244,14 @@ def test_evidence_of_a_test_has_phase_output_fixtures_and_subjects(pytester: pyt
     assert evidence.first_party == ("app",)
 
 
+def test_paths_of_a_traceback_in_captured_output_are_relative_to_the_root(
+    pytester: pytest.Pytester,
+) -> None:
+    prints = "import traceback\n    try:\n        1 / 0\n    except ZeroDivisionError:\n        traceback.print_exc()"
+    evidence = capture(pytester, {"test_a.py": f"def test_a():\n    {prints}\n    assert False\n"}).first
+    assert '  File "test_a.py", line 4, in test_a\n' in evidence.stderr_tail
+
+
 def test_call_and_teardown_failures_are_both_captured(pytester: pytest.Pytester) -> None:
     files = {
         "test_a.py": "import pytest\n@pytest.fixture\ndef a():\n    yield 1\n    raise ValueError('late')\n"

@@ -85,6 +85,14 @@ def test_basis_of_a_worker_is_the_files_read_and_the_files_named(tmp_path: Path)
     assert basis.native
 
 
+def test_data_that_was_read_is_known_although_a_connection_makes_the_basis_unknown(tmp_path: Path):
+    record = worker(files=[str(tmp_path / name) for name in ("a.py", "tests/data.json")])
+    record.audit["x",] = {"event": "connect"}
+
+    assert FileDigests(tmp_path).basis(record, []) == (None, True)
+    assert FileDigests(tmp_path).data_read(record) == ("tests/data.json",)
+
+
 @pytest.mark.parametrize(
     ("code", "examines"),
     [

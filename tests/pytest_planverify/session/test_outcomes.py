@@ -263,7 +263,7 @@ def test_claimed_scope_includes_dependencies(tmp_path: Path):
 def test_changed_native_source_counts_if_the_criterion_loaded_a_module_built_of_such(read: str, side: Side):
     changed = (ChangedFile(path="src/fast.c"), ChangedFile(path="notes.txt"))
 
-    facts = _with_reads({"changed": changed, "hunks": ()}, {read})
+    facts = _with_reads({"changed": changed, "hunks": ()}, {read}, is_complete=True)
 
     assert [each.side for each in facts["changed"]] == [side, None]
 
@@ -279,9 +279,19 @@ def test_changed_file_that_the_error_names_counts_although_the_worker_did_not_re
     )
     evidence = Evidence(kind=EvidenceKind.TEST, exceptions=(raised,))
 
-    facts = _with_reads({"changed": changed, "hunks": ()}, None, [evidence])
+    facts = _with_reads({"changed": changed, "hunks": ()}, (), [evidence], is_complete=False)
 
     assert [each.side for each in facts["changed"]] == [Side.PRODUCT, None, None]
+
+
+def test_changed_data_that_was_read_counts_although_others_may_have_been_read_too():
+    changed = (ChangedFile(path="tests/keys.json"), ChangedFile(path="tests/other.json"))
+    code = Hunk(path="shop/cart.py", line=1, added=1)
+
+    facts = _with_reads({"changed": changed, "hunks": (code,)}, {"tests/keys.json"}, is_complete=False)
+
+    assert [each.side for each in facts["changed"]] == [Side.TEST, None]
+    assert not facts["hunks"][0].is_unread
 
 
 def test_changed_code_that_the_criterion_did_not_read_is_marked():
@@ -292,7 +302,7 @@ def test_changed_code_that_the_criterion_did_not_read_is_marked():
         Hunk(path="deleted.py", line=1, removed=9),
     )
 
-    facts = _with_reads({"changed": (), "hunks": hunks}, {"shop/cart.py"})
+    facts = _with_reads({"changed": (), "hunks": hunks}, {"shop/cart.py"}, is_complete=True)
 
     assert [each.path for each in facts["hunks"] if each.is_unread] == ["scratch.py"]
 
