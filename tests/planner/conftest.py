@@ -1,11 +1,31 @@
-"""Fixtures for tests that run ``planner`` commands."""
+"""Fixtures for tests that run ``planner`` commands or write files."""
 
 from __future__ import annotations
 
+import os
+import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from planner_command import Command
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """Let files be written later: to wait for the disk takes most of the time of many tests."""
+    connect = sqlite3.dbapi2.connect
+
+    def connect_at_once(*words: Any, **settings: Any) -> sqlite3.Connection:
+        connection = connect(*words, **settings)
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        patch.setattr(sqlite3.dbapi2, "connect", connect_at_once)
+        yield
 
 
 @pytest.fixture
