@@ -133,7 +133,7 @@ ODD = st.text(max_size=20) | st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(st.dictionaries(st.sampled_from(["name", "requirements+", "acceptance_criteria+"]), ODD), ODD)
 def test_any_design_can_be_shown_and_exported(
     tmp_path_factory: pytest.TempPathFactory, odd: dict[str, str], title: str

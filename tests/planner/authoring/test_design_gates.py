@@ -249,7 +249,7 @@ ITEMS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(items=ITEMS, failures=st.integers(0, 5), passed=st.booleans(), broken=st.booleans())
 def test_a_gate_cannot_pass_with_a_blocking_item(
     tmp_path_factory: pytest.TempPathFactory, items: list[Any], failures: int, passed: bool, broken: bool

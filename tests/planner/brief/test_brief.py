@@ -220,8 +220,11 @@ def test_an_outcome_without_a_diagnosis_is_described_by_its_red_check() -> None:
     assert "**Next**" in brief(Outcome(todo_id="t1", success=False, tests_passed=False))
 
 
-@pytest.mark.parametrize("category", list(Category))
-@pytest.mark.parametrize("kind", [None, *CheckKind])
+@pytest.mark.parametrize(
+    ("category", "kind"),
+    [*((each, None) for each in Category), *((each, CheckKind.TEST) for each in Category)]
+    + [(Category.UNKNOWN, kind) for kind in CheckKind if kind is not CheckKind.TEST],
+)
 def test_every_category_and_kind_of_check_gives_a_complete_brief(
     category: Category, kind: CheckKind | None
 ) -> None:

@@ -11,7 +11,7 @@ from planner.engine import State, start, step
 from planner.store.chain import GENESIS, chained, check_link
 from planner.store.run_log import action_text, body, parse_line
 
-SEEDS = 150
+SEEDS = 100
 
 
 def test_every_simulated_run_ends_within_its_limits_and_keeps_the_invariants():

@@ -62,7 +62,7 @@ def plans(draw: st.DrawFn) -> Plan:
     return Plan(items=tuple(items), **rest)
 
 
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(plan=plans())
 def test_a_written_plan_loads_as_an_equal_plan(tmp_path: Path, plan: Plan) -> None:
     assert_survives(tmp_path, plan)

@@ -265,7 +265,7 @@ def test_the_root_of_a_sub_plan_may_reach_the_root_of_the_top_plan_or_the_bounda
         load_tree(path, boundary=top).child("p")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(st.data())
 def test_a_random_flattened_tree_has_valid_acyclic_dependencies(data: st.DataObject):
     """Every dependency exists, no todo depends on its parent, and there is no cycle."""
