@@ -77,7 +77,7 @@ def outcomes(draw: st.DrawFn, plan: Plan, number: int) -> tuple[Outcome, ...]:
     return tuple(found)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_next_and_step_request_the_same_actions(data: st.DataObject, tmp_path_factory: Any) -> None:
     folder: Path = tmp_path_factory.mktemp("both")
@@ -165,9 +165,6 @@ def test_a_workflow_ends_within_its_limits_and_is_done_only_if_all_is_green(kind
 
     assert [seed for seed, each in enumerate(told) if is_broken(each)] == []
     assert any(each.red_at_first for each in told), "nothing was ever red, and nothing is proved"
-
-
-def test_honest_workers_repair_most_red_todos() -> None:
-    told = [carry_out("honest", seed) for seed in range(COUNT)]
-
-    assert sum(each.recovered for each in told) > 0.8 * sum(each.red_at_first for each in told)
+    if kind == "honest":
+        repaired = sum(each.recovered for each in told)
+        assert repaired > 0.8 * sum(each.red_at_first for each in told), "honest workers repair most of it"

@@ -107,24 +107,21 @@ def test_an_orchestrator_completes_a_plan_after_a_failure():
     assert all(task.status == "completed" for task in result.tasks)
 
 
-@pytest.mark.parametrize("error_type", ["missing_dependency", "TEST_NOT_FOUND", "ARTIFACT_MISSING"])
-def test_a_failure_of_something_missing_is_an_attempt_too(error_type):
-    workflow = create_test_workflow()
-
-    assert workflow.inject_failure(FAILED, error_type=error_type) is not None
-    assert workflow.get_status(FAILED) == "test_failed"
-
-
 @pytest.mark.parametrize(
     ("error_type", "role"),
     [
         ("missing_dependency", "coder"),
         ("timeout", "tester"),
         ("UNKNOWN", "debugger"),
+        ("TEST_NOT_FOUND", "tester"),
+        ("ARTIFACT_MISSING", "coder"),
     ],
 )
-def test_each_error_type_is_routed_to_its_role(error_type, role):
-    repair = create_test_workflow().inject_failure(FIRST, "it broke", error_type=error_type)
+def test_a_failure_of_each_error_type_is_an_attempt_of_its_role(error_type, role):
+    workflow = create_test_workflow()
+
+    repair = workflow.inject_failure(FIRST, "it broke", error_type=error_type)
 
     assert repair is not None
     assert (repair.parent_id, repair.agent_role, repair.is_temporary) == (FIRST, role, True)
+    assert workflow.get_status(FIRST) == "test_failed"

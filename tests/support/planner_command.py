@@ -43,6 +43,7 @@ class Command:
         self._capsys = capsys
         monkeypatch.chdir(folder)
         monkeypatch.setenv("COLUMNS", "100")
+        monkeypatch.setenv("LOGNAME", "ada")
         monkeypatch.delenv("FORCE_COLOR", raising=False)
 
     def __call__(self, *words: str) -> Ran:
@@ -60,9 +61,17 @@ class Command:
         return self.folder / path
 
     def outcomes(
-        self, *outcomes: dict[str, Any], plan: str = "plan.yaml", path: str | None = None, **keys: Any
+        self,
+        *outcomes: dict[str, Any],
+        plan: str = "plan.yaml",
+        path: str | None = None,
+        run: dict[str, Any] | None = None,
+        **keys: Any,
     ) -> Path:
-        """Write outcomes of the current plan, by default where its last run would have left them."""
+        """Write outcomes of the current plan, by default where its last run would have left them.
+
+        ``run`` has facts of the run that are not the usual ones.
+        """
         tree = load_tree(self.folder / plan)
         with suppress(PlannerError):  # the file of a sub-plan may not exist yet
             tree.load_all()
@@ -76,7 +85,7 @@ class Command:
         document = {
             "schema_version": 1,
             "plans": [reference],
-            "run": run_info().model_dump(mode="json"),
+            "run": run_info(**(run or {})).model_dump(mode="json"),
             "summary": {},
             "outcomes": list(outcomes),
             **keys,
@@ -86,6 +95,17 @@ class Command:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(json.dumps(document), encoding="utf-8")
         return target
+
+    def ask(self, todo_id: str, *questions: str) -> None:
+        """Write a plan of one todo whose test has passed, and whose manual questions are open."""
+        todo = with_test(todo_id)
+        todo["acceptance_criteria"]["manual"] = [{"question": each} for each in questions]
+        self.plan(todo)
+        outcome = undecided(todo_id, "passed")
+        for at, question in enumerate(questions):
+            check = {"id": f"manual[{at}]", "kind": "manual", "verdict": "needs_human", "title": question}
+            outcome["checks"].append(check)
+        self.outcomes(outcome)
 
 
 def with_test(todo_id: str, **keys: Any) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import fnmatch
 import sys
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -29,16 +28,9 @@ each_project = pytest.mark.parametrize("project", PROJECTS, ids=[each.name for e
 BROKEN_ON_PURPOSE = {"syntax-error-in-product", "syntax-error-in-test"}
 
 
-def test_the_corpus_has_enough_projects_kinds_and_decoys():
-    found: dict[str, set[str]] = defaultdict(set)
-    for project in PROJECTS:
-        for decoy in project.decoys:
-            found[decoy.kind].add(project.name)
-    assert len(PROJECTS) >= 12
-    assert set(found) == set(DECOY_KINDS)
-    assert {kind for kind, projects in found.items() if len(projects) < 3} == set()
+def test_every_kind_of_decoy_and_control_occurs():
+    assert {decoy.kind for project in PROJECTS for decoy in project.decoys} == set(DECOY_KINDS)
     assert {change.kind for project in PROJECTS for change in project.controls} == set(CONTROL_KINDS)
-    assert sum(len(project.controls) for project in PROJECTS) >= 60
 
 
 @each_project

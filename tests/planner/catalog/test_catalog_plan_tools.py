@@ -187,17 +187,12 @@ def test_a_sub_plan_inherits_tools_and_may_only_narrow_them(
 
 
 EVERYDAY = """
-mkdocs build --strict | sphinx-build -W docs out | shellcheck a.sh | yamllint . | codespell src
-twine check dist/x.whl | uvx ruff check . | uvx ruff@0.14 check | uv run mypy src | ty check
-docker build . | terraform validate | bun test | deno test | deno lint | just test | task lint
-hadolint Dockerfile | actionlint | markdownlint README.md | prettier --check . | npx eslint .
-tsc --noEmit | npx vitest run | jest | biome check . | go vet ./... | golangci-lint run
-cargo clippy -- -D warnings | rustfmt --check a.rs | mypy . | pyright | pylint pkg | flake8
-black --check . | isort -c . | bandit -r src | vulture src | pip-audit | check-manifest | nox
-tox -e py | pre-commit run -a | hatch build | hatch test | poetry check | make test
-cmake --build b | ctest | ./gradlew test | mvn test | dotnet test | swift test | vendor/bin/phpunit
-bundle exec rspec | mix test | stylelint a.css | sqlfluff lint | tflint | rubocop | ninja
+codespell src | docker build . | bun test | just test | task lint | actionlint | biome check . | ninja
+markdownlint README.md | golangci-lint run | rustfmt --check a.rs | pip-audit | check-manifest | rubocop
+hatch build | hatch test | poetry check | cmake --build b | stylelint a.css | tflint
+uvx ruff@0.14 check | uv run mypy src | ./gradlew test | vendor/bin/phpunit | cargo clippy -- -D warnings
 """
+"""Checks of which there is no output in ``fixtures/catalog_output.yaml``, where those of all others are."""
 
 
 @pytest.mark.parametrize("cmd", [cmd.strip() for cmd in EVERYDAY.strip().replace("\n", "|").split("|")])

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from planner_command import Command, Ran, done, failed, pending, undecided, with_test
-from sample_documents import run_info
 
 from planner.errors import RefusedEvent
 from planner.model.events import RunStarted
@@ -41,6 +40,7 @@ def shop(command: Command) -> Command:
 
 
 PLACE = {"path": "shop/b.py", "line": 3, "function": "total"}
+LATER = {"run_id": "later"}
 
 
 def commands_of(ran: Ran) -> list[str]:
@@ -50,6 +50,13 @@ def commands_of(ran: Ran) -> list[str]:
 
 
 # --- output ----------------------------------------------------------------------------------------------
+
+
+def shown_of(command: Command, outcome: dict[str, Any]) -> str:
+    """Return what `planner next` shows of a plan with a single todo, after this outcome."""
+    command.plan(with_test("a"))
+    command.outcomes(outcome)
+    return command("next", "plan.yaml").out
 
 
 @pytest.mark.parametrize(
@@ -69,7 +76,7 @@ def test_only_a_change_that_may_be_the_cause_is_shown_as_the_location(
     assert ("shop/a.py" in brief) == (score > 0.5)
 
 
-@pytest.mark.parametrize("count", [1, 6, 25])
+@pytest.mark.parametrize("count", [1, 25])
 def test_next_shows_at_most_eight_lines_per_todo(command: Command, count: int):
     names = [f"t{number}" for number in range(count)]
     long = {"stack_trace_head": "long\n" * 500, "suggestion": "edit " * 500}
@@ -99,28 +106,23 @@ def test_todos_with_the_same_cause_are_listed_with_the_first(command: Command):
 
 
 def test_all_failing_tests_of_a_todo_are_counted(command: Command):
-    command.plan(with_test("a"))
-    command.outcomes(failed("a", tests=[f"tests/test_a.py::test_{name}" for name in "abc"]))
+    outcome = failed("a", tests=[f"tests/test_a.py::test_{name}" for name in "abc"])
 
-    assert "  failed tests/test_a.py::test_a (+2)\n" in command("next", "plan.yaml").out
+    assert "  failed tests/test_a.py::test_a (+2)\n" in shown_of(command, outcome)
 
 
 def test_a_criterion_that_fails_without_a_test_is_named_with_its_command(command: Command):
-    command.plan(with_test("a"))
     outcome = failed("a", "LINT_ERROR", tests=[], top_failing_tests=[], check_id="tests[0]")
     outcome["checks"][0]["cmd"] = "ruff check shop"
-    command.outcomes(outcome)
 
-    assert "  failed tests[0]: ruff check shop\n" in command("next", "plan.yaml").out
+    assert "  failed tests[0]: ruff check shop\n" in shown_of(command, outcome)
 
 
 def test_a_failure_is_shown_whose_repair_begins_with_another_step(command: Command):
     command.plan(with_test("a"))
     for says in ("once", "again"):
         facts = {"stack_trace_head": says, "signature": f"{says:0>12}"}
-        command.outcomes(
-            failed("a", "SPEC_MISMATCH", **facts), run=run_info(run_id=says).model_dump(mode="json")
-        )
+        command.outcomes(failed("a", "SPEC_MISMATCH", **facts), run={"run_id": says})
         lines = command("next", "plan.yaml").out.splitlines()
 
         assert lines[2] == "✗ a  SPEC_MISMATCH 90%, fault of the product"
@@ -203,12 +205,10 @@ def test_a_todo_that_fails_by_the_cause_of_another_is_not_offered_as_its_own_wor
 
 
 def test_a_ready_todo_that_was_not_verified_is_shown_with_the_reason(command: Command):
-    command.plan(with_test("a"))
     left_out = pending("a")
     left_out["checks"][0]["reason"] = "not selected in this run; a.py has changed since run 1"
-    command.outcomes(left_out)
 
-    out = command("next", "plan.yaml").out
+    out = shown_of(command, left_out)
 
     assert "    not run: not selected in this run; a.py has changed since run 1\n" in out
     assert "    verify: pytest --planverify plan.yaml::a\n" in out
@@ -362,10 +362,7 @@ def test_an_unaccepted_run_completes_nothing(
     command: Command, unexplained: str | None, status: int, word: str
 ):
     command.plan(with_test("a"))
-    path = command.outcomes(done("a"))
-    document = json.loads(path.read_text())
-    document["run"]["unexplained"] = unexplained
-    path.write_text(json.dumps(document))
+    command.outcomes(done("a"), run={"unexplained": unexplained})
 
     ran = command("next", "plan.yaml")
 
@@ -393,21 +390,16 @@ def test_inconclusive_todos_are_counted_and_shown_with_a_remedy(command: Command
     assert "install it, or correct PATH" in ran.out
 
 
-def test_a_violation_is_to_be_removed_and_verified_again(command: Command):
-    command.plan(with_test("a"))
-    command.outcomes(failed("a", "SANDBOX_VIOLATION"))
+def test_after_a_violation_no_todo_comes_before_it_is_removed_and_verified_again(command: Command):
+    command.plan(with_test("a"), with_test("b"), with_test("c", dependencies=["b"]))
+    command.outcomes(failed("a", "SANDBOX_VIOLATION"), pending("b"), pending("c"))
 
     ran = command("next", "plan.yaml")
 
     assert ran.status == 13
     assert "[halt-on-violation]" in ran.out
     assert commands_of(ran)[0] == "pytest --planverify plan.yaml"
-
-
-def test_the_brief_of_a_halted_todo_describes_the_violation(command: Command):
-    command.plan(with_test("a"))
-    command.outcomes(failed("a", "SANDBOX_VIOLATION"))
-
+    assert "Later" not in ran.out
     assert "SANDBOX_VIOLATION" in command("next", "plan.yaml", "--brief", "a").out
 
 
@@ -415,20 +407,12 @@ def test_a_halted_plan_shows_only_failures_of_its_last_verification(command: Com
     command.plan(with_test("a"), with_test("b"))
     command.outcomes(failed("a", stack_trace_head="repaired", signature="a" * 12), pending("b"))
     command("next", "plan.yaml")
-    later = run_info(run_id="later").model_dump(mode="json")
-    command.outcomes(failed("a", "HYGIENE_VIOLATION", signature="b" * 12), pending("b"), run=later)
+    command.outcomes(failed("a", "HYGIENE_VIOLATION", signature="b" * 12), pending("b"), run=LATER)
 
     out = command("next", "plan.yaml").out
 
     assert "[halt-on-violation]" in out
     assert "repaired" not in out
-
-
-def test_no_todo_of_a_halted_plan_comes_later(command: Command):
-    command.plan(with_test("a"), with_test("b"), with_test("c", dependencies=["b"]))
-    command.outcomes(failed("a", "SANDBOX_VIOLATION"), pending("b"), pending("c"))
-
-    assert "Later" not in command("next", "plan.yaml").out
 
 
 # --- steps before a repair -------------------------------------------------------------------------------
@@ -456,7 +440,7 @@ def test_a_preparatory_step_is_checked_by_the_check_of_its_todo(style: Command):
 def test_a_preparatory_step_is_skipped_when_its_todo_passes(style: Command):
     passed = done("a")
     passed["checks"][0]["id"] = "verify"
-    style.outcomes(passed, run=run_info(run_id="later").model_dump(mode="json"))
+    style.outcomes(passed, run=LATER)
 
     after = style("next", "plan.yaml")
 
@@ -467,8 +451,7 @@ def test_a_preparatory_step_is_skipped_when_its_todo_passes(style: Command):
 
 
 def test_a_step_is_done_when_its_todo_was_verified_after_a_change_and_still_fails(style: Command):
-    later = run_info(run_id="later").model_dump(mode="json")
-    style.outcomes({**LINT, "diff_hash": "sha256:2"}, run=later)
+    style.outcomes({**LINT, "diff_hash": "sha256:2"}, run=LATER)
 
     after = style("next", "plan.yaml").out
 
@@ -583,8 +566,7 @@ def test_in_place_revisions_are_written_once_and_the_last_can_be_undone(shop: Co
     assert "b_branch_01" in first
     assert "nothing was written" in shop("next", "plan.yaml", "--in-place").out
     assert plan.read_text() == first
-    later = run_info(run_id="later").model_dump(mode="json")
-    shop.outcomes(done("a"), failed("b", "LINT_ERROR", signature="b" * 12), pending("c"), run=later)
+    shop.outcomes(done("a"), failed("b", "LINT_ERROR", signature="b" * 12), pending("c"), run=LATER)
     shop("next", "plan.yaml", "--in-place")
     assert plan.read_text() != first
 
@@ -604,12 +586,16 @@ def rules_of_runs(command: Command, runs: int, **outcome: Any) -> list[str]:
     rules: list[str] = []
     for number in range(runs):
         told = {**failed("a", signature=f"{number:012}"), "diff_hash": f"{number}", **outcome}
-        at = f"2026-01-01T00:0{number}:00Z"
-        run = run_info(run_id=f"run-{number}", started_at=at, finished_at=at)
-        command.outcomes(told, run=run.model_dump(mode="json"))
-        (action,) = command("next", "plan.yaml", "--json").json["actions"]
-        rules.append(action["rule"])
+        rules.append(action_after_run(command, number, told)["rule"])
     return rules
+
+
+def action_after_run(command: Command, number: int, outcome: dict[str, Any]) -> dict[str, Any]:
+    """Return what `planner next` asks for after a run, which begins a minute after the previous one."""
+    at = f"2026-01-01T00:0{number}:00Z"
+    command.outcomes(outcome, run={"run_id": f"run-{number}", "started_at": at, "finished_at": at})
+    (action,) = command("next", "plan.yaml", "--json").json["actions"]
+    return action
 
 
 def test_two_retries_and_three_attempts_of_a_branch_are_counted_from_run_to_run(command: Command):
@@ -626,10 +612,7 @@ def test_a_question_shows_the_newest_failure_of_the_todo_and_its_branches(comman
     command.plan(with_test("a"), {**with_test("a_branch_01"), **branch})
     for number, todo_id in enumerate(("a", "a_branch_01"), 1):
         told = {**failed(todo_id, stack_trace_head=f"head {number}"), "diff_hash": f"{number}"}
-        at = f"2026-01-01T00:0{number}:00Z"
-        run = run_info(run_id=f"run-{number}", started_at=at, finished_at=at)
-        command.outcomes(told, run=run.model_dump(mode="json"))
-        (action,) = command("next", "plan.yaml", "--json").json["actions"]
+        action = action_after_run(command, number, told)
 
     assert (action["rule"], action["failure"]["says"]) == ("attempts-used-up", "head 2")
 
@@ -786,7 +769,7 @@ DOCUMENTS = st.lists(OUTCOMES, max_size=4, unique_by=lambda each: each["todo_id"
 
 
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
-@settings(max_examples=30, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(named=st.booleans(), outcomes=DOCUMENTS, at=TEXT, retries=st.integers(0, 2))
 def test_unusual_outcomes_never_cause_a_traceback(
     command: Command, named: bool, outcomes: list[dict[str, Any]], at: str, retries: int
@@ -811,12 +794,7 @@ def test_unusual_outcomes_never_cause_a_traceback(
 
 
 def test_a_todo_with_a_long_question_has_at_most_eight_lines(command: Command):
-    item = with_test("a")
-    item["acceptance_criteria"]["manual"] = [{"question": "Is every word of it right? " * 40}]
-    command.plan(item)
-    open_ = undecided("a", "passed")
-    check = {"id": "manual[0]", "kind": "manual", "verdict": "needs_human", "title": "Is it right?"}
-    command.outcomes({**open_, "checks": [*open_["checks"], check]})
+    command.ask("a", "Is every word of it right? " * 40)
 
     lines = command("next", "plan.yaml").out.splitlines()
 

@@ -23,7 +23,6 @@ from planner.model.events import BranchChanges, Decision
 from planner.model.plan import AcceptanceCriteria
 from planner.model.taxonomy import Category, Role
 from planner.model.verdicts import Since
-from planner.testing import simulate_failure
 
 
 def open_branch(run: Told, todo_id: str = "t1", **failure: Any) -> str:
@@ -124,36 +123,6 @@ def test_a_person_and_the_turn_they_grant_are_told_what_the_last_attempt_of_a_br
     assert instructions is not None
     assert "got 11" in instructions
     assert "got 10" not in instructions
-
-
-@pytest.mark.parametrize(
-    ("policy", "reason"),
-    [
-        ({"require_planner_approval": True}, "require_planner_approval: true"),
-        ({"auto_fix_mode": False}, "auto_fix_mode: false"),
-    ],
-)
-def test_a_proposed_branch_names_the_setting_that_asks_a_person(policy: dict[str, Any], reason: str):
-    run = Told(todo(), **policy)
-
-    run.is_red()
-
-    (question,) = run.questions
-    assert question.because == f"its criteria failed; the plan asks before repairs ({reason})"
-
-
-@pytest.mark.parametrize(("tools", "checked"), [((), False), (("mypy",), True)])
-def test_a_type_check_is_added_only_if_the_project_has_a_type_checker(
-    tools: tuple[str, ...], checked: bool
-):
-    run = Told(todo("t1"), run={"tools": tools})
-    run.works()
-    outcome = simulate_failure(todo("t1"), Category.TYPE_ERROR, location={"path": "src/a.py", "line": 3})
-
-    run.outcome(outcome)
-
-    added = [edit.check.cmd for edit in run.edits() if edit.edit == "add_check"]
-    assert added == ["mypy src/a.py"] * checked
 
 
 # Admission of plans
@@ -264,28 +233,10 @@ def test_an_approved_branch_whose_id_is_taken_since_is_proposed_again():
     assert run.asked().question_id != again.question_id
 
 
-def proposed_limit() -> tuple[Told, AskHuman]:
-    """Return a run that asks a person to raise the time limit of a todo."""
+def test_an_approved_edit_that_no_longer_fits_the_plan_is_reported_and_not_applied():
     run = Told(todo("t1"))
     run.is_red("t1", Category.TEST_TIMEOUT)
-    (question,) = (each for each in run.questions if each.kind == "approve_edits")
-    assert [edit.edit for edit in question.edits] == ["raise_limit"]
-    return run, question
-
-
-def test_an_approved_edit_is_published_and_verified():
-    run, question = proposed_limit()
-
-    run.decides(Decision.APPROVE, question)
-
-    (published,) = run.last_of(PublishPlan)
-    assert published.rule == "approved-edits"
-    assert published.edits == question.edits
-    assert run.record("t1").todo.acceptance_criteria.tests[0].timeout_seconds > 20
-
-
-def test_an_approved_edit_that_no_longer_fits_the_plan_is_reported_and_not_applied():
-    run, first = proposed_limit()
+    first = run.asked()
     run.is_done("t1_branch_01")
     run.fails("t1", Category.TEST_TIMEOUT)
     second = run.asked()

@@ -11,7 +11,7 @@ from engine_telling import START, Told, todo
 
 from planner.engine import fold, start, step
 from planner.errors import RefusedEvent
-from planner.model.actions import AskHuman, Cancel, Halt, Implement, PublishPlan, Verify
+from planner.model.actions import AskHuman, Cancel, Halt, PublishPlan, Verify
 from planner.model.events import (
     BranchChanges,
     BudgetSpent,
@@ -22,7 +22,7 @@ from planner.model.events import (
     WorkStarted,
 )
 from planner.model.plan import Todo
-from planner.model.taxonomy import Category, Role
+from planner.model.taxonomy import Category
 from planner.model.verdicts import PlanState, Since, Verdict
 
 if TYPE_CHECKING:
@@ -233,17 +233,6 @@ def test_an_event_that_does_not_fit_the_state_is_refused_with_its_rule(event: Ev
     assert refusal.value.rule == rule
 
 
-MODES = [
-    # auto_fix_mode, require_planner_approval, auto_approve_branches, whether a person is asked
-    (False, None, False, True),
-    (False, None, True, False),
-    (False, False, True, False),
-    (False, True, True, True),
-    (True, None, False, False),
-    (True, True, False, True),
-]
-
-
 def asked_about_a_branch(*todos: Todo, **policy: Any) -> tuple[Told, AskHuman]:
     run = Told(*(todos or (todo(),)), auto_fix_mode=False, **policy)
     run.is_red("t1")
@@ -251,17 +240,28 @@ def asked_about_a_branch(*todos: Todo, **policy: Any) -> tuple[Told, AskHuman]:
     return run, question
 
 
-@pytest.mark.parametrize(("fixes", "requires", "approves", "asks"), MODES)
-def test_approval_settings_decide_whether_a_branch_needs_approval(
-    fixes: bool, requires: bool | None, approves: bool, asks: bool
+@pytest.mark.parametrize(
+    ("fixes", "requires", "approves", "setting"),
+    [
+        (False, None, False, "auto_fix_mode: false"),
+        (False, None, True, None),
+        (False, False, True, None),
+        (False, True, True, "require_planner_approval: true"),
+        (True, None, False, None),
+        (True, True, False, "require_planner_approval: true"),
+    ],
+)
+def test_a_branch_needs_approval_by_a_setting_that_the_question_names(
+    fixes: bool, requires: bool | None, approves: bool, setting: str | None
 ):
     policy = {"require_planner_approval": requires, "auto_approve_branches": approves}
     run = Told(todo(), auto_fix_mode=fixes, **policy)
 
     run.is_red()
 
-    assert [each.kind.value for each in run.questions] == (["approve_branch"] if asks else [])
-    assert run.started == ([] if asks else ["t1_branch_01"])
+    asked = [("approve_branch", f"its criteria failed; the plan asks before repairs ({setting})")]
+    assert [(each.kind.value, each.because) for each in run.questions] == (asked if setting else [])
+    assert run.started == ([] if setting else ["t1_branch_01"])
 
 
 def test_an_approved_branch_is_created_as_proposed():
@@ -273,25 +273,6 @@ def test_an_approved_branch_is_created_as_proposed():
     assert run.record("t1_branch_01").todo == question.branch
     assert run.state.plan_state == "executing"
     assert set(run.state.questions) == set()
-
-
-def test_an_approved_branch_includes_the_changes_of_the_person():
-    run, question = asked_about_a_branch()
-
-    changes = {
-        "role": Role.ARCHITECT,
-        "instructions": "Mind the NaNs.",
-        "allowed_files": ("src/a.py",),
-        "max_debug_attempts": 1,
-    }
-
-    run.decides(Decision.MODIFY, question, changes=BranchChanges.model_validate(changes))
-
-    (action,) = run.last_of(Implement)
-    assert action.role is Role.ARCHITECT
-    assert "Mind the NaNs." in (action.brief.instructions or "")
-    assert action.bounds.allowed_files == ("src/a.py",)
-    assert run.record("t1_branch_01").todo.max_debug_attempts == 1
 
 
 def test_a_proposal_is_decided_only_by_an_approval_with_its_id_and_digest():

@@ -115,14 +115,6 @@ def test_a_passing_todo_closes_its_branch():
     assert people.asked == [("implement", "t2")]
 
 
-@pytest.mark.parametrize("category", [Category.TEST_NOT_FOUND, Category.ARTIFACT_MISSING])
-def test_a_red_todo_without_prior_work_is_ready(category: Category):
-    people = People(todo("t1")).run(red("t1", category))
-
-    assert people.asked == [("implement", "t1")]
-    assert [node.state for node in status_tree(people.state, {}).children] == ["ready"]
-
-
 @pytest.mark.parametrize(
     ("fields", "changes"),
     [

@@ -54,7 +54,6 @@ def judge(
         (3601, {}, True),
         (3600, {}, False),
         (0.5, {}, True),
-        (20, {}, False),
         (90, {"timeout_seconds": 60}, True),
         (60, {"timeout_seconds": 60}, False),
     ],

@@ -120,7 +120,6 @@ def test_the_verdict_of_a_child_follows_from_its_outcome(child: Outcome, verdict
         (["passed", "inconclusive", "needs_human", "not_run"], "inconclusive"),
         (["passed", "needs_human", "not_run"], "needs_human"),
         (["passed", "not_run"], "not_run"),
-        (["not_run"], "not_run"),
         ([], "not_run"),
     ],
 )

@@ -47,7 +47,7 @@ def rows_of(project: Project, *, rebuild: bool = False) -> dict[str, list[str]]:
         return everything(index)
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_an_incremental_sync_equals_a_rebuild(seed: int) -> None:
     chance = random.Random(seed)
@@ -113,14 +113,12 @@ def test_an_open_index_sees_additions_and_removals_by_other_writers(project: Pro
         assert index.remarks == []
 
 
-@pytest.mark.parametrize("damage", ["no database", "cut", "another version", "link"])
+@pytest.mark.parametrize("damage", ["cut", "another version", "link"])
 def test_an_unusable_index_is_rebuilt(project: Project, damage: str) -> None:
     at_random(Carried(project, shop()), random.Random(3), most=10)
     before = rows_of(project)
     path = project.root / USUAL
-    if damage == "no database":
-        path.write_text("no database at all")
-    elif damage == "cut":
+    if damage == "cut":
         path.write_bytes(path.read_bytes()[:5000])
     elif damage == "another version":
         with sqlite3.connect(path) as raw:

@@ -88,13 +88,6 @@ def test_a_run_records_its_blocked_todos_and_since_when(project: Project) -> Non
     assert project.runs("another plan") == []
 
 
-def use_up(run: Carried) -> None:
-    for _ in range(3):
-        run.failed("tax_branch_01")
-        if not run.state.todos["tax_branch_01"].life.is_final:
-            run.worked("tax_branch_01")
-
-
 def give_up(run: Carried) -> None:
     for _ in range(4):
         run.failed("tax_branch_01", "ENVIRONMENT_ERROR")
@@ -105,12 +98,11 @@ def give_up(run: Carried) -> None:
 @pytest.mark.parametrize(
     ("end", "outcome"),
     [
-        (use_up, "failed"),
         (give_up, "failed"),
         (lambda run: run.tell("clock_ticked", after=700), "failed"),
         (lambda run: run.tell("stop_requested"), "halted"),
     ],
-    ids=["use_up", "give_up", "clock", "stop"],
+    ids=["give_up", "clock", "stop"],
 )
 def test_a_failed_branch_has_resolved_nothing(
     project: Project, end: Callable[[Carried], object], outcome: str

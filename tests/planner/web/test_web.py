@@ -10,17 +10,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from httpx import Response
-from planner_command import Command, failed, undecided, with_test
+from planner_command import Command, failed, with_test
 
 from planner.web.app import create_app
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m"
-
-
-@pytest.fixture
-def command(command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
-    monkeypatch.setenv("LOGNAME", "ada")
-    return command
 
 
 @pytest.fixture
@@ -82,12 +76,7 @@ def test_foreign_scripts_are_escaped_and_forbidden_by_the_content_policy(client:
 def test_each_manual_question_has_a_form_with_yes_and_no_for_any_reason(
     command: Command, tmp_path: Path, reason: str
 ):
-    item = with_test("chart")
-    item["acceptance_criteria"]["manual"] = [{"question": "Is it short?"}, {"question": "Is it right?"}]
-    command.plan(item)
-    checks = [{"id": f"manual[{at}]", "kind": "manual", "verdict": "needs_human"} for at in range(2)]
-    waiting = undecided("chart", "passed")
-    command.outcomes({**waiting, "checks": [*waiting["checks"], *checks]})
+    command.ask("chart", "Is it short?", "Is it right?")
     client = client_of(tmp_path)
     _, short, right = client.get("/questions").text.split("<form")
 
