@@ -78,23 +78,18 @@ def test_criteria_become_questions_if_nothing_can_be_run(folder: StateFolder) ->
     assert [each.question for each in criteria.manual] == ["Is this true: halves go up"]
 
 
-def test_the_files_of_a_milestone_are_expected_and_allowed_with_their_pages(folder: StateFolder) -> None:
+def test_the_files_of_a_milestone_are_allowed_with_their_pages_and_expected_unless_deleted(
+    folder: StateFolder,
+) -> None:
     change(folder, "M-001", "files+=shop/rates.csv")
+    change(folder, "CC-001", "diff=--- a/shop/cart.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n")
 
     todo = exported(folder)
 
     files = ("shop/cart.py", "shop/rates.csv", "tests/test_total.py")
-    assert tuple(each.path for each in todo.acceptance_criteria.expected_artifacts) == files
+    assert tuple(each.path for each in todo.acceptance_criteria.expected_artifacts) == files[1:]
     pages = [f"{above}{page}" for above in ("", "shop/", "tests/") for page in ("README.md", "CLAUDE.md")]
     assert todo.allowed_files == (*files, *pages)
-
-
-def test_a_deleted_file_is_not_expected(folder: StateFolder) -> None:
-    change(folder, "CC-001", "diff=--- a/shop/cart.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n")
-
-    criteria = exported(folder).acceptance_criteria
-
-    assert [each.path for each in criteria.expected_artifacts] == ["tests/test_total.py"]
 
 
 def test_the_intent_of_a_todo_contains_the_design(folder: StateFolder) -> None:

@@ -126,7 +126,7 @@ def check(fact: Evidence, failure: Failure, context: FailureContext, patterns: l
 
 def test_instructions_for_recorded_failures_respect_existing_files_and_permissions() -> None:
     count = 0
-    # Every eighth one, as neighbours are variants of one fault: each is checked with one of the permissions.
+    # Every 8th one, as neighbours are variants of one fault: each is checked with one of the permissions.
     for count, fact in enumerate(islice(recorded(), 0, None, 8), 1):
         context = FailureContext(todo_id="t1", evidence=(fact,), present=tuple(existing(fact)))
         check(fact, failed(fact), context, PERMISSIONS[count % len(PERMISSIONS)])

@@ -186,7 +186,10 @@ def test_a_missing_sub_plan_is_reported_and_the_rest_shown(command: Command) -> 
     assert "├─ later         » ready" in ran.out
 
 
-def test_json_contains_the_same_tree(verified: Command) -> None:
+def test_json_contains_the_same_tree_which_can_be_limited_to_one_todo_or_a_depth(verified: Command) -> None:
+    def todos(*words: str) -> list[dict[str, Any]]:
+        return verified("status", "plan.yaml", "--json", *words).json["todos"]
+
     ran = verified("status", "plan.yaml", "--json")
 
     assert ran.json["progress"] == {"done": 2, "total": 5}
@@ -196,12 +199,6 @@ def test_json_contains_the_same_tree(verified: Command) -> None:
     assert a["branches"] == [{"state": "ready", "title": "a_branch_01", "todo_id": "a_branch_01"}]
     assert (b["state"], b["blocked_by"]) == ("blocked", ["a"])
     assert verified("status", "plan.yaml", "--json").out == ran.out
-
-
-def test_json_can_be_limited_to_one_todo_or_a_depth(verified: Command) -> None:
-    def todos(*words: str) -> list[dict[str, Any]]:
-        return verified("status", "plan.yaml", "--json", *words).json["todos"]
-
     assert [each["todo_id"] for each in todos("b")] == ["b"]
     assert todos("--depth", "0") == []
     assert "branches" not in todos("--depth", "1")[1]

@@ -264,18 +264,7 @@ def test_a_branch_needs_approval_by_a_setting_that_the_question_names(
     assert run.started == ([] if setting else ["t1_branch_01"])
 
 
-def test_an_approved_branch_is_created_as_proposed():
-    run, question = asked_about_a_branch()
-
-    run.decides(Decision.APPROVE, question)
-
-    assert run.started == ["t1_branch_01"]
-    assert run.record("t1_branch_01").todo == question.branch
-    assert run.state.plan_state == "executing"
-    assert set(run.state.questions) == set()
-
-
-def test_a_proposal_is_decided_only_by_an_approval_with_its_id_and_digest():
+def test_a_branch_is_created_as_proposed_and_only_by_an_approval_with_its_id_and_digest():
     run, question = asked_about_a_branch()
 
     with pytest.raises(RefusedEvent):
@@ -286,6 +275,10 @@ def test_a_proposal_is_decided_only_by_an_approval_with_its_id_and_digest():
         run.answers("yes", question)
 
     assert set(run.state.questions) == {"t1_branch_01"}
+    run.decides(Decision.APPROVE, question)
+    assert run.started == ["t1_branch_01"]
+    assert run.record("t1_branch_01").todo == question.branch
+    assert (run.state.plan_state, set(run.state.questions)) == ("executing", set())
 
 
 def test_a_high_risk_todo_and_its_branches_start_only_after_approval():

@@ -34,18 +34,6 @@ from planner.planfile.project_files import LARGEST_READ
 LINT = (Category.LINT_ERROR,)
 
 
-def test_todos_similar_to_past_successes_come_first() -> None:
-    memory = remembering(
-        *[past_todo("Add an indicator of momentum", True)] * 4,
-        *[past_todo("Add an adapter for orders", False)] * 4,
-    )
-    well = bias(memory, "Add the indicator of trend")
-    badly = bias(memory, "Add the adapter for quotes")
-    other = bias(memory, "Add the manual")
-
-    assert badly < other < well
-
-
 def bias(memory: Memory, title: str = "Add a parser") -> float:
     return memory.order_bias(todo(title), NOW)
 
@@ -87,18 +75,6 @@ def test_the_text_of_a_branch_is_the_text_of_its_todo() -> None:
 
 
 # -- recipes -----------------------------------------------------------------------------------------
-
-
-def test_a_recipe_that_finds_frequent_failures_is_recommended() -> None:
-    memory = remembering(
-        *[past_todo("Add a parser", False, categories=LINT)] * 5,
-        *[past_todo("Add a parser", False, categories=(*LINT, Category.COMPILATION_ERROR))] * 2,
-        *[past_todo("Add a parser", True)] * 5,
-    )
-
-    assert memory.recipe(todo("Add a parser"), NOW) == RecipeAdvice(
-        "python-quick", "of 12 like this 7 met COMPILATION_ERROR or LINT_ERROR"
-    )
 
 
 @pytest.mark.parametrize(

@@ -36,14 +36,11 @@ def test_an_unknown_schema_is_reported_with_the_known_ones() -> None:
         schemas.schema("plans")
 
 
-def test_the_examples_match_the_plan_schema() -> None:
+def test_the_examples_and_seed_documents_match_the_schemas() -> None:
     plans = sorted((FIXTURES.parent / "examples").glob("*/plan.yaml"))
     assert plans
     for path in plans:
         validator("plan").validate(json.loads(json.dumps(yaml.safe_load(path.read_text()), default=str)))
-
-
-def test_the_seed_documents_match_the_schemas() -> None:
     validator("plan").validate(read("seeds/todo_list.json"))
     for name in ("branch_todo", "branch_todo_rsi", "step_spec"):
         validator("plan", "Todo").validate(read(f"seeds/{name}.json"))
