@@ -87,7 +87,7 @@ def test_metrics_count_runs_branches_and_what_waits(tmp_path: Path) -> None:
 
 
 def test_metrics_of_simulated_runs_are_parsable_and_consistent(tmp_path: Path) -> None:
-    for seed in range(10):
+    for seed in range(6):
         kept = Kept()
         Simulation.begin(seed, kept).run()
         found = of(tmp_path / str(seed), kept.steps)

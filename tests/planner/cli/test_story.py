@@ -14,7 +14,7 @@ from planner.model.outcome import Outcome
 
 
 def test_every_event_and_action_is_described_in_printable_lines() -> None:
-    for seed in range(15):
+    for seed in range(10):
         kept = Kept()
         Simulation.begin(seed, kept).run()
         for step in kept.steps:

@@ -35,7 +35,7 @@ def test_every_simulated_run_ends_within_its_limits_and_keeps_the_invariants():
 
 
 def test_replaying_a_log_gives_equal_states_and_identical_bytes_and_changes_no_earlier_state():
-    for seed in range(2000, 2025):
+    for seed in range(2000, 2018):
         run = Simulation.begin(seed).run()
         states: list[State] = []
         shown: list[str] = []
@@ -56,7 +56,7 @@ def test_replaying_a_log_gives_equal_states_and_identical_bytes_and_changes_no_e
 
 
 def test_a_restarted_driver_is_given_all_open_actions_again():
-    for seed in range(5000, 5025):
+    for seed in range(5000, 5018):
         run = Simulation.begin(seed, Laws())
         while not run.is_over and run.turns < 60:
             due = set(run.work), set(run.checks), set(run.loads), set(run.asked)

@@ -169,7 +169,7 @@ def test_routing_set_by_the_todo_overrides_memory(word: str) -> None:
     assert route(remembering(*DEBUGGER), about=todo(failure_routing={"flaky_test": "coder"})).changed
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(records, failures, todos, st.randoms(use_true_random=False))
 def test_the_order_of_records_is_irrelevant(
     held: PastRecords, failure: Failure, about: Todo, random: st.random.Random

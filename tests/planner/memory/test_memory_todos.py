@@ -127,7 +127,7 @@ def test_words_with_one_stem_are_similar_in_any_order() -> None:
 # -- arbitrary memory --------------------------------------------------------------------------------
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(records, todos, times)
 def test_any_todo_gets_a_bounded_order_bias_and_a_known_recipe_or_none(
     held: PastRecords, about: Todo, now: float

@@ -230,7 +230,7 @@ edits = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(edits, max_size=8))
 def test_edits_keep_the_plan_valid_singly_and_together(batch: list[Edit]) -> None:
     start = sample()
