@@ -44,18 +44,14 @@ def test_an_approved_branch_is_worked_on(asking: Command, words: tuple[str, ...]
     assert now["b"]["action"] == "ask_human"
 
 
-def test_a_branch_that_waits_for_approval_can_be_read_before_the_decision(asking: Command):
+def test_a_branch_that_waits_for_approval_can_be_read_and_is_no_unknown_todo(asking: Command):
     ran = asking("next", "plan.yaml", "--brief", "a_branch_01")
 
     assert (ran.status, ran.err) == (0, "")
     assert ran.out.startswith("# Repair `a`: ")
     assert "(branch `a_branch_01`)" in ran.out
     assert "Read it: planner next plan.yaml --brief a_branch_01" in asking("next").out
-
-
-def test_a_branch_that_waits_for_approval_is_no_unknown_todo(asking: Command):
     ran = asking("status", "plan.yaml", "a_branch_01")
-
     assert (ran.status, ran.out) == (2, "")
     assert ran.err == "planner: a_branch_01 waits for a person; planner next shows the question\n"
 

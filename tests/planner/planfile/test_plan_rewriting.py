@@ -409,15 +409,12 @@ def test_an_added_todo_leaves_every_line_of_a_real_plan_unchanged(path: Path) ->
     assert all(line in lines for line in path.read_bytes().decode("utf-8-sig").splitlines())
 
 
-def test_another_file_format_is_written_from_scratch(example: Example) -> None:
+def test_another_file_format_and_a_single_flow_mapping_are_written_from_scratch(example: Example) -> None:
     found = example.rewritten(example.plan, "new.json")
     assert found.text.startswith("{")
     assert not found.faithful
-
-
-def test_a_plan_in_one_flow_mapping_is_written_from_scratch(tmp_path: Path) -> None:
-    example = Example(tmp_path, "{todo_list_id: p, items: [{id: a, title: A}]}\n")
-    assert not example.rewritten(inserted(example.plan, 1, NEW)).faithful
+    flow = Example(example.path.parent, "{todo_list_id: p, items: [{id: a, title: A}]}\n")
+    assert not flow.rewritten(inserted(flow.plan, 1, NEW)).faithful
 
 
 def test_an_invalid_revision_is_refused_with_its_faults(example: Example) -> None:
