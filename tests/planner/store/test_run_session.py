@@ -32,7 +32,6 @@ from planner.store.run_log import (
     RunLog,
     logged_actions,
     make_log_folder,
-    parse_event,
     plan_logs,
     read_event,
     replay,
@@ -163,6 +162,27 @@ def test_a_plan_with_errors_is_rejected_unless_validation_is_disabled(desk: Desk
     assert desk.tell(lenient, "run_started") == ["implement"]
 
 
+def test_a_refused_first_event_does_not_submit_the_plan(desk: Desk) -> None:
+    session = desk.open()
+
+    with pytest.raises(RefusedEvent):
+        desk.tell(session, "work_finished", todo_id="t1", at=(START + timedelta(days=365_000)).isoformat())
+    desk.tell(session, "run_started")
+
+    assert session.state is not None
+    assert session.state.now < START.timestamp() + 86400
+
+
+def test_an_approval_may_not_allow_files_outside_the_root(desk: Desk) -> None:
+    session = desk.started()
+    approval = {"approval_id": "t1_branch_01", "decision": "modify", "digest": "sha256:0"}
+
+    with pytest.raises(RefusedEvent) as refusal:
+        desk.tell(session, "approval_given", **approval, changes={"allowed_files": ["src/**", "../x"]})
+
+    assert refusal.value.rule == "unfit-edit"
+
+
 def test_an_uncreatable_log_folder_is_an_error(desk: Desk) -> None:
     (desk.folder / ".planverify").write_text("")
 
@@ -259,10 +279,13 @@ def test_a_sub_plan_below_one_whose_file_is_gone_is_a_problem(parent: Desk) -> N
 # Memory
 
 
-def test_a_run_with_the_default_log_learns_from_earlier_runs(desk: Desk) -> None:
+def test_a_finished_run_is_followed_by_one_in_a_new_log_that_learns_from_it(desk: Desk) -> None:
     desk.plan({"id": "t1"}, workflow_name="Sell things")
     session = desk.started(log=None)
     desk.fail(session)
+    session.close()
+    session = desk.open(log=None)
+    assert session.log.name == "shop.jsonl", "it is not over yet"
     desk.tell(session, "work_finished", todo_id="t1_branch_01")
     desk.tell(session, "verified", outcome={"todo_id": "t1_branch_01", **stepping.PASSED})
     assert desk.tell(session, "verified", outcome={"todo_id": "t1", **stepping.PASSED}) == ["finish"]
@@ -410,58 +433,45 @@ def test_a_todo_of_a_driven_run_that_fails_in_a_later_manual_verification_is_nam
     assert [each.partition(" in ")[0] for each in remarks] == (["t1 failed"] if later > 0 else [])
 
 
-class Run:
-    """A run of the plan whose newest version is written to a file."""
-
-    def __init__(self, shop: Path, target: Path) -> None:
-        log = shop.with_name("run.jsonl")
-        self.session = RunSession.open(RunSettings(plan=shop, log=log, jobs=1, newest=target))
-        self.write = self.session.remarks
-
-    def tell(self, kind: str, **keys: Any) -> None:
-        self.session.tell(parse_event(json.dumps(stepping.event(kind, **keys))))
-
-    def revise(self, todo_id: str) -> None:
-        """Start the run, if it has not begun, and let a todo fail, which then gets a branch."""
-        if self.session.state is None:
-            self.tell("run_started")
-        self.tell("sub_plan_loaded", todo_id="phase")
-        self.tell("verified", outcome={**stepping.FAILED, "todo_id": todo_id})
-
-
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return write_plans(tmp_path)
+def shop(desk: Desk) -> Path:
+    """Return the path of a plan with a sub-plan, in the folder of the desk."""
+    return write_plans(desk.folder)
 
 
-def test_the_newest_plan_is_the_plan_and_then_its_latest_version(shop: Path) -> None:
+def revise(desk: Desk, session: RunSession, todo_id: str) -> None:
+    """Let a todo fail, which then gets a branch."""
+    desk.tell(session, "sub_plan_loaded", todo_id="phase")
+    desk.tell(session, "verified", outcome={**stepping.FAILED, "todo_id": todo_id})
+
+
+def test_the_newest_plan_is_the_plan_and_then_its_latest_version(desk: Desk, shop: Path) -> None:
     target = shop.with_name("newest.yaml")
-    run = Run(shop, target)
-    assert run.write() == []
+    run = desk.open(newest=target)
+    assert run.remarks() == []
     assert not target.exists(), "nothing is submitted yet"
 
-    run.tell("run_started")
-    assert run.write() == []
+    desk.tell(run, "run_started")
+    assert run.remarks() == []
     assert target.read_text() == PLAN
 
-    run.revise("t2")
-    assert run.write() == []
+    revise(desk, run, "t2")
+    assert run.remarks() == []
     assert "# mine" in target.read_text()
     assert load_plan(target).plan.todo("t2_branch_01").parent_id == "t2"
     os.utime(target, (1, 1))
-    run.tell("clock_ticked")
-    assert run.write() == []
+    desk.tell(run, "clock_ticked")
+    assert run.remarks() == []
     assert target.stat().st_mtime == 1, "nothing has changed"
-    assert Run(shop, target).write() == [], "it may be written again by the next process"
+    assert desk.open(newest=target).remarks() == [], "it may be written again by the next process"
 
 
-def test_a_revised_sub_plan_is_written_beside_the_newest_plan(shop: Path) -> None:
+def test_a_revised_sub_plan_is_written_beside_the_newest_plan(desk: Desk, shop: Path) -> None:
     target = shop.with_name("newest.yaml")
-    run = Run(shop, target)
-    run.revise("phase/s2")
+    run = desk.started(newest=target)
+    revise(desk, run, "phase/s2")
 
-    assert run.write() == []
+    assert run.remarks() == []
 
     assert "sub_plan: newest.phase.yaml" in target.read_text()
     written = shop.with_name("newest.phase.yaml").read_text()
@@ -471,26 +481,28 @@ def test_a_revised_sub_plan_is_written_beside_the_newest_plan(shop: Path) -> Non
 
 
 @pytest.mark.parametrize("held", ["link.yaml", "other.yaml", "run.jsonl"])
-def test_a_file_that_is_not_this_plan_is_not_replaced(shop: Path, held: str) -> None:
+def test_a_file_that_is_not_this_plan_is_not_replaced(desk: Desk, shop: Path, held: str) -> None:
     shop.with_name("link.yaml").symlink_to(shop)
     shop.with_name("other.yaml").write_text(PLAN.replace("shop", "inn"))
 
     with pytest.raises(PlannerError, match=r"plan itself|log of the run|the file is not this plan"):
-        Run(shop, shop.with_name(held))
+        desk.open(newest=shop.with_name(held))
 
 
-def test_an_unwritable_newest_plan_is_reported(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = Run(shop, shop.with_name("newest.yaml"))
-    run.tell("run_started")
+def test_an_unwritable_newest_plan_is_reported(
+    desk: Desk, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = desk.started(newest=shop.with_name("newest.yaml"))
+    left = {each.name for each in shop.parent.iterdir()}
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        [told] = run.write()
+        [told] = run.remarks()
         assert told.startswith("the newest plan could not be written: ")
-        assert run.write() == [], "it is told once"
-    assert {each.name for each in shop.parent.iterdir() if each.is_file()} == {"plan.yaml", "run.jsonl"}
-    assert run.write() == []
+        assert run.remarks() == [], "it is told once"
+    assert {each.name for each in shop.parent.iterdir()} == left
+    assert run.remarks() == []
     assert shop.with_name("newest.yaml").read_text() == PLAN
