@@ -7,6 +7,7 @@ import re
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -34,17 +35,8 @@ from planner.planfile.loader import load_plan_text
 from planner.planfile.writer import dump_plan
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+NO_FILES = Planner(SimpleNamespace(read_text={}.get))
 FAILURE, ROLLBACK, SUCCESS = IterationOutcome.FAILURE, IterationOutcome.ROLLBACK, IterationOutcome.SUCCESS
-
-
-class Files:
-    """The files of a project, in memory."""
-
-    def __init__(self, texts: dict[str, str] | None = None) -> None:
-        self.texts = texts or {}
-
-    def read_text(self, path: str) -> str | None:
-        return self.texts.get(path)
 
 
 def roadmap(description: str = "Create module `prices`", **more: Any) -> Gap:
@@ -55,10 +47,10 @@ def planned(
     *gaps: Gap,
     records: list[IterationRecord] | None = None,
     files: tuple[str, ...] = (),
-    texts: Files | None = None,
+    texts: dict[str, str] | None = None,
 ) -> IterationPlan:
     report, state = GapReport(gaps=gaps, most_critical=gaps[0]), ProjectState(files=files, now=NOW)
-    found = Planner(texts or Files()).plan(report, records or [], state)
+    found = Planner(SimpleNamespace(read_text=(texts or {}).get)).plan(report, records or [], state)
     assert found is not None
     return found
 
@@ -78,7 +70,7 @@ def targets(plan: IterationPlan) -> list[tuple[str, tuple[str, ...]]]:
 
 def test_a_report_without_gaps_gives_no_plan() -> None:
     for report in (GapReport(), GapReport(gaps=(roadmap(),), most_critical=None)):
-        assert Planner(Files()).plan(report, [], ProjectState()) is None
+        assert NO_FILES.plan(report, [], ProjectState()) is None
 
 
 def test_paths_are_found_in_hostile_evidence_in_linear_time() -> None:
@@ -100,7 +92,7 @@ def test_a_quality_gap_targets_the_files_of_its_evidence() -> None:
 @pytest.mark.parametrize("path", ["seed.py", "VISION.md", "kernel/core.py", "a/../seed.py", "Seed.py"])
 def test_a_plan_with_only_protected_targets_is_not_made(path: str) -> None:
     report = GapReport(gaps=(roadmap(f"Create `{path}`"),))
-    assert Planner(Files()).plan(report, [], ProjectState()) is None
+    assert NO_FILES.plan(report, [], ProjectState()) is None
 
 
 def test_a_path_outside_the_project_counts_as_protected() -> None:
@@ -180,7 +172,7 @@ def test_every_plan_requires_ruff_and_pyright_and_targets_nothing_protected(
     description: str, category: Any
 ) -> None:
     gap = Gap(category=category, description=description)
-    found = Planner(Files()).plan(GapReport(gaps=(gap,)), [], ProjectState(now=NOW))
+    found = NO_FILES.plan(GapReport(gaps=(gap,)), [], ProjectState(now=NOW))
     if found is not None:
         assert found.acceptance_criteria[:2] == tuple(TOOL_CRITERIA)
         assert len(found.acceptance_criteria) > 2
@@ -245,12 +237,10 @@ def test_a_constraint_of_an_inbox_item_leaves_out_the_files_that_it_names_unless
 
 
 def test_the_documents_of_a_module_are_read() -> None:
-    texts = Files(
-        {
-            "modules/cart/SPEC.md": "The cart is `core.py` and `api.py`.",
-            "modules/cart/CONTRACT.md": "…",
-        }
-    )
+    texts = {
+        "modules/cart/SPEC.md": "The cart is `core.py` and `api.py`.",
+        "modules/cart/CONTRACT.md": "…",
+    }
     plan = planned(Gap(category="inbox", description="Write module cart"), texts=texts)
     assert targets(plan) == [("create", ("modules/cart/core.py", "modules/cart/api.py"))]
     documents = "modules/cart/CONTRACT.md, modules/cart/SPEC.md"
@@ -268,7 +258,7 @@ def test_every_iteration_becomes_a_plan_file_that_loads(
     title = " ".join(description.split())
     if not title.isprintable():
         return
-    found = Planner(Files()).plan(
+    found = NO_FILES.plan(
         GapReport(gaps=(roadmap(title, commands=tuple(commands)),)), [], ProjectState(now=NOW)
     )
     if found is not None:

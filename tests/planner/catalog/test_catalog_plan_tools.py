@@ -19,7 +19,7 @@ from planner.catalog.tools import PYTEST
 from planner.cli.app import app
 from planner.errors import CommandSyntaxError, PlannerError
 from planner.model.plan import ToolSpec
-from planner.planfile.loader import LoadedPlan, load_plan
+from planner.planfile.loader import load_plan
 from planner.planfile.tree import load_tree
 
 SORTED = ToolSpec(name="sorted", kind=Purpose.LINT, argv=("sort", "--check"))
@@ -96,10 +96,6 @@ def test_no_hint_suggests_a_name_that_is_only_a_little_similar(cmd: str) -> None
     assert "did you mean" not in str(refused.value)
 
 
-def loaded(folder: Path, *cmds: str, tools: list[dict[str, Any]] | None = None, **keys: Any) -> LoadedPlan:
-    return load_plan(write(folder / "plan.yaml", *cmds, tools=tools, **keys))
-
-
 def write(path: Path, *cmds: str, tools: list[dict[str, Any]] | None = None, **keys: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     todo = {"id": "a", "title": "A", "acceptance_criteria": {"tests": list(cmds)}}
@@ -128,7 +124,7 @@ def test_a_plan_tool_may_not_be_named_twice_be_a_shell_or_bypass_the_catalog(
     tool: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(PlannerError) as refused:
-        loaded(tmp_path, "pytest", tools=[{"name": "seq"}, tool])
+        load_plan(write(tmp_path / "plan.yaml", "pytest", tools=[{"name": "seq"}, tool]))
     assert "metadata.tools[1]" in str(refused.value)
     assert said in str(refused.value)
 

@@ -65,13 +65,8 @@ def plans(draw: st.DrawFn) -> Plan:
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(plan=plans())
 def test_a_written_plan_loads_as_an_equal_plan(tmp_path: Path, plan: Plan) -> None:
-    assert_survives(tmp_path, plan)
-
-
-def assert_survives(folder: Path, plan: Plan) -> None:
-    """Check that a plan is equal after it was written and loaded in both formats."""
     for format in ("yaml", "json"):
-        path = folder / f"plan.{format}"
+        path = tmp_path / f"plan.{format}"
         path.write_text(dump_plan(plan, format=format), encoding="utf-8", newline="")
         assert load_plan(path).plan == plan
 
