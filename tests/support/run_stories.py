@@ -6,37 +6,24 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from engine_telling import START, Told, todo
-from simulation import Watcher
 
 from planner.cli.explain import tell
 from planner.store.chain import GENESIS, chained
 from planner.store.run_log import Step, body
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
     from pathlib import Path
 
-    from planner.engine import State
-    from planner.model.actions import Action
-    from planner.model.events import Event, PlanSubmitted
+    from simulation import Simulation
 
-__all__ = ["START", "Kept", "Story", "todo", "write_log"]
+    from planner.model.actions import Action
+    from planner.model.events import Event
+
+__all__ = ["START", "Story", "steps_of", "todo", "write_log"]
 
 PAUSE = timedelta(seconds=10)
 """Time between two events."""
-
-
-class Kept(Watcher):
-    """Keeps every step of a simulated run."""
-
-    def __init__(self) -> None:
-        self.steps: list[Step] = []
-
-    def began(self, event: PlanSubmitted, after: State, actions: Sequence[Action]) -> None:
-        self.steps.append(Step(event, tuple(actions), None, after))
-
-    def stepped(self, before: State, event: Event, after: State, actions: Sequence[Action]) -> None:
-        self.steps.append(Step(event, tuple(actions), before, after))
 
 
 class Story(Told):
@@ -51,7 +38,15 @@ class Story(Told):
         return [*tell(self.steps[-1])]
 
 
-def write_log(steps: Sequence[Step], path: Path, run_id: str | None = None) -> Path:
+def steps_of(run: Simulation) -> list[Step]:
+    """Return the steps of a simulated run, which keeps only its events."""
+    steps: list[Step] = []
+    for event, _ in run.history:
+        steps.append(Step.take(steps[-1].after if steps else None, event))
+    return steps
+
+
+def write_log(steps: Iterable[Step], path: Path, run_id: str | None = None) -> Path:
     """Write the log of these steps as a driver would, and return its path."""
     digest, lines = GENESIS, list[str]()
     for n, (event, actions, _, _) in enumerate(steps):

@@ -260,20 +260,16 @@ RESUME = "pytest --planverify plan.yaml --planverify-resume"
 def write_journal(command: Command, pid: int | None, *more: dict[str, Any]) -> None:
     """Write the journal of a run of the plan ``shop`` that has judged one criterion."""
     reference = {"todo_list_id": "shop", "path": "plan.yaml", "digest": ""}
-    begun = {"version": 1, "run_id": "r2", "pid": pid, "reference": reference}
     check = {"id": "tests[0]", "kind": "test", "verdict": "passed"}
     records = [
-        {"record": "run_started", **begun},
+        {"record": "run_started", "version": 1, "run_id": "r2", "pid": pid, "reference": reference},
         {"record": "check_judged", "plan": "shop", "todo_id": "a", "check": check},
         *more,
     ]
-    folder = command.folder / ".planverify/runs/20260101T000000-1-abc"
-    folder.mkdir(parents=True)
-    with (folder / "journal.jsonl").open("w") as journal:
-        for each in records:
-            name = each.pop("record")
-            journal.write(json.dumps({"record": name, "session": "parent", "at": time.time(), **each}))
-            journal.write("\n")
+    path = command.folder / ".planverify/runs/20260101T000000-1-abc/journal.jsonl"
+    path.parent.mkdir(parents=True)
+    lines = (json.dumps({**each, "session": "parent", "at": time.time()}) for each in records)
+    path.write_text("".join(f"{line}\n" for line in lines))
 
 
 FINISHED = {"record": "run_finished", "plan": "shop", "exit_status": 2}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from planner_command import Command, with_test
 from prometheus_client.parser import text_string_to_metric_families
-from run_stories import Kept, Story, todo, write_log
+from run_stories import Story, steps_of, todo, write_log
 from simulation import Simulation
 
 from planner.cli.metrics import exposition
@@ -88,9 +88,7 @@ def test_metrics_count_runs_branches_and_what_waits(tmp_path: Path) -> None:
 
 def test_metrics_of_simulated_runs_are_parsable_and_consistent(tmp_path: Path) -> None:
     for seed in range(6):
-        kept = Kept()
-        Simulation.begin(seed, kept).run()
-        found = of(tmp_path / str(seed), kept.steps)
+        found = of(tmp_path / str(seed), steps_of(Simulation.begin(seed).run()))
         assert all(math.isfinite(each) and each >= 0 for each in found.values())
         assert sum(number for (name, _), number in found.items() if name == "planverify_runs") == 1
 

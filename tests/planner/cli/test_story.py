@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from run_stories import START, Kept, Story, todo
+from run_stories import START, Story, steps_of, todo
 from simulation import Simulation
 
 from planner.cli.explain import tell
@@ -15,9 +15,7 @@ from planner.model.outcome import Outcome
 
 def test_every_event_and_action_is_described_in_printable_lines() -> None:
     for seed in range(10):
-        kept = Kept()
-        Simulation.begin(seed, kept).run()
-        for step in kept.steps:
+        for step in steps_of(Simulation.begin(seed).run()):
             lines = [*tell(step)]
             assert len(lines) >= len(step.actions) + (step.event.event != "clock_ticked")
             assert all(line.isprintable() and "\n" not in line for line in lines), f"seed {seed}"
