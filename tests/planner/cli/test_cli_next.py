@@ -268,8 +268,10 @@ def write_journal(command: Command, pid: int | None, *more: dict[str, Any]) -> N
     ]
     path = command.folder / ".planverify/runs/20260101T000000-1-abc/journal.jsonl"
     path.parent.mkdir(parents=True)
-    lines = (json.dumps({**each, "session": "parent", "at": time.time()}) for each in records)
-    path.write_text("".join(f"{line}\n" for line in lines))
+    with path.open("w") as journal:
+        for each in records:
+            begun = {"record": each["record"], "session": "parent", "at": time.time()}
+            journal.write(f"{json.dumps(begun | each)}\n")
 
 
 FINISHED = {"record": "run_finished", "plan": "shop", "exit_status": 2}
