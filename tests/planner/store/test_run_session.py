@@ -16,7 +16,7 @@ from stepping import FAILURE, START
 from two_plan_files import PLAN, write_plans
 
 from planner.errors import LogError, PlannerError, RefusedEvent
-from planner.model.events import PlanSubmitted, RunStarted, SubPlanLoaded, Verified
+from planner.model.events import PlanSubmitted, SubPlanLoaded, Verified
 from planner.model.outcome import Outcome
 from planner.model.plan import Plan
 from planner.model.taxonomy import Category
@@ -31,8 +31,6 @@ from planner.store.run_log import (
     MAX_EVENT_BYTES,
     RunLog,
     logged_actions,
-    make_log_folder,
-    plan_logs,
     read_event,
     replay,
 )
@@ -368,23 +366,17 @@ def test_a_driver_cannot_submit_a_plan(desk: Desk) -> None:
     assert desk.log.read_text() == ""
 
 
-@pytest.fixture
-def plan(tmp_path: Path) -> Path:
-    return stepping.shop(tmp_path, {"id": "t1"})
-
-
-def drive(plan: Path, verified: Outcome | None = None) -> None:
-    """Let a driver begin the run, with a lower limit than the plan has, and report an outcome."""
-    log = plan_logs(load_plan(plan))[-1]
-    make_log_folder(log)
+def drive(desk: Desk, *todos: str, verified: dict[str, Any] | None = None) -> Path:
+    """Let a driver begin the run of a plan, with a lower limit than the plan has; return its path."""
+    plan = desk.plan(*({"id": each} for each in todos or ("t1",)))
 
     def lower(held: Plan) -> Plan:
         return lowered(held, {"max_debug_attempts": 1})[0]
 
-    with RunSession.open(RunSettings(plan=plan, log=log, adjust=lower)) as session:
-        session.tell(RunStarted(at=START))
+    with desk.started(log=None, adjust=lower) as session:
         if verified is not None:
-            session.tell(Verified(at=START, outcome=verified))
+            desk.tell(session, "verified", outcome={"todo_id": "t1", **verified})
+    return plan
 
 
 def verify_by_hand(plan: Path, at: datetime, outcome: Outcome) -> None:
@@ -395,37 +387,34 @@ def verify_by_hand(plan: Path, at: datetime, outcome: Outcome) -> None:
     write_outcomes(document.model_copy(update={"plans": (reference,)}), target)
 
 
-def test_a_run_with_lower_limits_than_its_plan_belongs_to_that_plan(plan: Path):
-    drive(plan)
-    assert PlanRun.open(plan).is_driven
+def test_a_run_with_lower_limits_than_its_plan_belongs_to_that_plan(desk: Desk):
+    assert PlanRun.open(drive(desk)).is_driven
 
 
 @pytest.mark.parametrize(
     ("halts", "later", "state"),
     [
-        pytest.param(True, 1, PlanState.COMPLETED, id="the run is over"),
+        pytest.param(True, 9, PlanState.COMPLETED, id="the run is over"),
         pytest.param(True, -1, PlanState.HALTED, id="it was verified before the run"),
-        pytest.param(False, 1, PlanState.EXECUTING, id="the run is not over"),
+        pytest.param(False, 9, PlanState.EXECUTING, id="the run is not over"),
     ],
 )
 def test_a_manual_verification_counts_after_a_driven_run(
-    plan: Path, halts: bool, later: int, state: PlanState
+    desk: Desk, halts: bool, later: int, state: PlanState
 ):
-    todo = load_plan(plan).plan.items[0]
-    violation = simulate_failure(todo, Category.HYGIENE_VIOLATION, "a test is gone")
-    drive(plan, violation if halts else None)
-    verify_by_hand(plan, START + timedelta(minutes=later), simulate_success(todo))
+    violation = {**FAILURE, "category": "HYGIENE_VIOLATION"}
+    plan = drive(desk, verified={**stepping.FAILED, "failure_evidence": violation} if halts else None)
+    passed = simulate_success(load_plan(plan).plan.items[0])
+    verify_by_hand(plan, START + timedelta(minutes=later), passed)
     assert PlanRun.open(plan).state.plan_state is state
 
 
-@pytest.mark.parametrize("later", [1, -1])
+@pytest.mark.parametrize("later", [9, -1])
 def test_a_todo_of_a_driven_run_that_fails_in_a_later_manual_verification_is_named(
-    tmp_path: Path, later: int
+    desk: Desk, later: int
 ) -> None:
-    plan = stepping.shop(tmp_path, {"id": "t1"}, {"id": "t2"})
-    done = load_plan(plan).plan.items[0]
-    drive(plan, simulate_success(done))
-    failed = simulate_failure(done, Category.TEST_REGRESSION, "no")
+    plan = drive(desk, "t1", "t2", verified=stepping.PASSED)
+    failed = simulate_failure(load_plan(plan).plan.items[0], Category.TEST_REGRESSION, "no")
     verify_by_hand(plan, START + timedelta(minutes=later), failed)
 
     remarks = PlanRun.open(plan).remarks
