@@ -22,9 +22,7 @@ from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import CheckKind, Since, TodoState, Verdict
 from planner.planfile import latest_outcomes
 from planner.planfile.latest_outcomes import ChangedFiles
-from planner.planfile.loader import load_plan
 from planner.store import plan_run
-from planner.store.run_log import make_log_folder, plan_logs
 from planner.store.session import RunSession, RunSettings
 
 DOCUMENTED = {0, 1, 4, 10, 11, 12, 13}
@@ -308,13 +306,11 @@ def test_an_interrupted_run_can_be_resumed(
 
 def test_a_todo_that_an_unfinished_run_leaves_out_is_no_unknown_one(command: Command):
     path = command.plan(with_test("a"), with_test("b"))
-    log = plan_logs(load_plan(path))[-1]
-    make_log_folder(log)
 
     def first(plan: Plan) -> Plan:
         return plan.model_copy(update={"items": plan.items[:1]})
 
-    with RunSession.open(RunSettings(plan=path, log=log, adjust=first)) as session:
+    with RunSession.open(RunSettings(plan=path, adjust=first)) as session:
         session.tell(RunStarted(at=datetime(2026, 1, 1, tzinfo=UTC)))
 
     assert (
