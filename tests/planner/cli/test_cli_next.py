@@ -384,7 +384,7 @@ def test_inconclusive_todos_are_counted_and_shown_with_a_remedy(command: Command
     assert "install it, or correct PATH" in ran.out
 
 
-def test_after_a_violation_no_todo_comes_before_it_is_removed_and_verified_again(command: Command):
+def test_after_a_violation_nothing_comes_next_but_to_remove_it_and_verify_again(command: Command):
     command.plan(with_test("a"), with_test("b"), with_test("c", dependencies=["b"]))
     command.outcomes(failed("a", "SANDBOX_VIOLATION"), pending("b"), pending("c"))
 
@@ -507,10 +507,11 @@ def test_the_brief_of_a_todo_that_could_not_be_verified_says_what_was_missing(co
     assert "**May edit**: nothing" in brief.out
 
 
-def test_an_empty_or_torn_log_is_started_again(shop: Command):
+@pytest.mark.parametrize("left", ["", '{"n":0,"event":{"event":"plan_sub'], ids=["nothing", "a part"])
+def test_an_empty_or_torn_log_is_started_again(shop: Command, left: str):
     folder = shop.folder / ".planverify" / "logs"
     folder.mkdir(parents=True)
-    (folder / "shop.jsonl").write_text('{"n":0,"event":{"event":"plan_sub')
+    (folder / "shop.jsonl").write_text(left)
 
     first, again = shop("next", "plan.yaml"), shop("next", "plan.yaml")
 
