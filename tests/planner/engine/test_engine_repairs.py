@@ -125,6 +125,19 @@ def test_a_person_and_the_turn_they_grant_are_told_what_the_last_attempt_of_a_br
     assert "got 10" not in instructions
 
 
+@pytest.mark.parametrize(("tools", "checked"), [((), False), (("mypy",), True)])
+def test_a_type_check_is_added_only_if_the_project_has_a_type_checker(
+    tools: tuple[str, ...], checked: bool
+):
+    run = Told(todo("t1"), run={"tools": tools})
+    run.works()
+
+    run.fails("t1", Category.TYPE_ERROR, location={"path": "src/a.py", "line": 3})
+
+    added = [edit.check.cmd for edit in run.edits() if edit.edit == "add_check"]
+    assert added == ["mypy src/a.py"] * checked
+
+
 # Admission of plans
 
 
