@@ -404,11 +404,17 @@ def _missing_import(situation: Situation) -> tuple[str, str | None] | None:
 
 
 def _settle_contract(situation: Situation) -> Iterator[Edit]:
-    """Insert a step in which the architect writes or corrects the contract."""
+    """Insert a step in which the architect writes or corrects the contract.
+
+    A contract that the plan does not name is proposed only if the todo may write it: nobody has to be asked
+    whether a file is wanted that nothing mentions.
+    """
     todo, failure = situation.todo, situation.failure
     fact = next((each.contract for each in situation.observations if each.contract is not None), None)
-    path = todo.contract_path or below_root(fact.path if fact else None)
-    path = path or f"contracts/{todo.id}_contract.json"
+    named = todo.contract_path or below_root(fact.path if fact else None)
+    path = named or f"contracts/{todo.id}_contract.json"
+    if named is None and todo.allowed_files is not None and not allowed(path, todo.allowed_files):
+        return
     what = quoted(failure.stack_trace_head or failure.suggestion or failure.because or "the two sides")
     if fact is not None and fact.expected and fact.actual:
         name = quoted(fact.function or "the signature")

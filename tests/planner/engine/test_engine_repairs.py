@@ -363,7 +363,7 @@ def test_a_branch_may_change_the_files_of_its_latest_cause(granted: tuple[str, .
 
 
 def test_the_role_of_its_latest_cause_works_on_a_branch_without_what_was_proposed_before():
-    run = Told(todo(allowed_files=("src/**",)))
+    run = Told(todo(allowed_files=("src/**",), contract_path="contracts/a.json"))
     run.is_red(category=Category.SPEC_MISMATCH, **FIRST)
     assert run.record("t1_branch_01").todo.agent_role is Role.ARCHITECT
     assert run.asked().kind is QuestionKind.APPROVE_EDITS

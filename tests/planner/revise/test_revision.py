@@ -673,6 +673,13 @@ def test_a_step_that_changes_a_file_that_the_todo_excludes_needs_approval(
     assert only(case, AddTodoBefore).requires_approval is needs
 
 
+def test_nobody_is_asked_for_a_contract_that_the_plan_does_not_mention() -> None:
+    files = [["src/**"], ["src/**", "contracts/**"], None]
+    items = [todo("t2", FILE, allowed_files=each) for each in files]
+    steps = [edits_of(situation(failure(Category.SPEC_MISMATCH), each), AddTodoBefore) for each in items]
+    assert [[each.requires_approval for each in found] for found in steps] == [[], [False], [False]]
+
+
 def test_secrets_are_not_quoted_in_edits() -> None:
     head = "TypeError: token ghp_abcdefghijklmnopqrstuvwxyz0123456789 refused"
     case = situation(failure(Category.SPEC_MISMATCH, stack_trace_head=head), todo("t2", FILE))
