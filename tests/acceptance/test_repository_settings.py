@@ -45,35 +45,6 @@ def test_options_of_the_ini_file_change_no_verdict(addopts: str, tmp_path: Path)
     assert run.tests("all") == ALL
 
 
-def test_a_selection_in_the_ini_file_works_as_in_plain_pytest_and_a_command_overrides_it(tmp_path: Path):
-    example = an_example(tmp_path, '-m "not slow" -k "not other"')
-    example.plan(
-        todo("all", "pytest test_it.py"),
-        todo("slow", "pytest test_it.py::test_slow"),
-        todo("other", "pytest test_it.py::test_other"),
-        todo("any_marker", 'pytest test_it.py -m "slow or not slow"'),
-        todo("any_name", 'pytest test_it.py -k "other or not other"'),
-    )
-
-    run = example.verify(UNCONFIRMED, measured=False)
-
-    passed, failed = ("all", "any_marker", "any_name"), ("slow", "other")
-    assert run.verdicts == dict.fromkeys(passed, "passed") | dict.fromkeys(failed, "failed"), str(run)
-    fast, other, slow = ALL
-    ran = {name: set(run.tests(name)) for name in passed}
-    assert ran == {"all": {fast}, "any_marker": {fast, slow}, "any_name": {fast, other}}
-
-
-def test_an_unknown_marker_fails_where_markers_are_strict(tmp_path: Path):
-    example = an_example(tmp_path, "")
-    example.write({"pytest.ini": "[pytest]\naddopts = --strict-markers\n"})
-
-    run = example.verify(UNCONFIRMED)
-
-    assert run.verdicts == {"all": "failed", "slow": "failed"}, str(run)
-    assert "'slow' not found in `markers`" in run.output
-
-
 def test_options_and_selections_of_the_environment_reach_the_sessions(tmp_path: Path):
     style = "def test_style(pytestconfig): assert pytestconfig.option.tbstyle == 'line'\n"
     example = an_example(tmp_path, "", test_style=style)
@@ -101,23 +72,6 @@ def test_tests_that_the_last_of_all_hooks_deselects_are_no_part_of_the_command(t
 
     assert run.verdicts == {"first": "passed", "none": "failed"}, str(run)
     assert set(run.tests("first")) == {"test_it.py::test_fast"}
-
-
-def test_a_conftest_with_options_and_plugins_works(tmp_path: Path):
-    example = an_example(
-        tmp_path,
-        "--flavour=sweet",
-        conftest="pytest_plugins = ['own_plugin']\n"
-        "def pytest_addoption(parser): parser.addoption('--flavour')\n",
-        own_plugin="import pytest\n@pytest.fixture\ndef flavour(pytestconfig):\n"
-        "    return pytestconfig.getoption('flavour')\n",
-        test_it="def test_it(flavour): assert flavour == 'sweet'\n",
-    )
-    example.plan(todo("all", "pytest test_it.py"), todo("sour", "pytest test_it.py --flavour=sour"))
-
-    run = example.verify(UNCONFIRMED)
-
-    assert run.verdicts == {"all": "passed", "sour": "failed"}, str(run)
 
 
 def test_importing_an_installed_copy_of_the_project_is_reported_if_it_differs(tmp_path: Path):

@@ -1,9 +1,9 @@
 """A criterion has the verdict of its command run alone, however its worker is started.
 
 Each command of a project runs as a plain `pytest` process; in a worker, serially and two at once; and
-cold, forked and (for a few) as on a platform that cannot fork. All verdicts must agree. The projects are
-those in `fixtures/projects`, and generated ones whose tests would affect each other in one process. For
-more seeds: ``python tests/support/crosstalk_generator.py --seeds 0:300``.
+cold. All verdicts must agree. The projects are those in `fixtures/projects`, and generated ones whose tests
+would affect each other in one process. For more seeds:
+``python tests/support/crosstalk_generator.py --seeds 0:300``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from crosstalk_generator import (
     WAYS,
     disagreements,
     generated,
-    of_surrounding,
+    of_surroundings,
 )
 from example_project import Example, Verified
 from plain_pytest import verdicts_alone
@@ -39,6 +39,8 @@ EVERY = 1 if FULL else 6
 ALL_TODOS = slice(None)
 COLD = ALL_TODOS if FULL else slice(1, None, 7)
 """The todos to run in cold workers; all of them take minutes."""
+IN_COLD = NAMES if FULL else ["broken", "nested", "vacuous"]
+"""Projects to run in cold workers; tests of the others disturb only those of the same process."""
 
 SEEDS = (0, 31) if FULL else (31,)
 """Seeds of projects with many features and few commands."""
@@ -46,7 +48,6 @@ SEEDS = (0, 31) if FULL else (31,)
 GENERATED_IN = tuple(WAYS) if FULL else ("workers",)
 """Ways to run generated projects; by default all other projects run in two workers at once."""
 
-WITHOUT_FORK = ("nested", "vacuous") if FULL else ("nested",)
 FORKED_AT_ONCE = tuple(WAYS) if FULL else ("two workers at once",)
 """Ways to run projects with surroundings, which can affect only the preparation of forked workers."""
 
@@ -54,17 +55,25 @@ JSON_REPORTS = {"PYTEST_ADDOPTS": "-p pytest_jsonreport.plugin"}
 """The variable that loads the only plugin that the projects use."""
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_expected_verdicts_hold_for_commands_run_alone(name: str, tmp_path: Path):
-    root, expected = copy_of(name, tmp_path), expected_of(name)
-    assert set(commands_of(name)) == set(expected)
-    assert set(expected.values()) == {"passed", "failed"}
-    commands = dict(list(commands_of(name).items())[::EVERY])
+def test_expected_verdicts_hold_for_commands_run_alone(tmp_path: Path):
+    commands: list[tuple[Path, str]] = []
+    wanted: list[str] = []
+    for name in NAMES:
+        root, expected = copy_of(name, tmp_path), expected_of(name)
+        assert set(commands_of(name)) == set(expected)
+        assert set(expected.values()) == {"passed", "failed"}
+        for criterion, command in list(commands_of(name).items())[::EVERY]:
+            commands.append((root, command))
+            wanted.append(expected[criterion])
 
-    env = unmeasured(outer_environment()) | LEAN_TERMINAL | JSON_REPORTS
-    verdicts = verdicts_alone([(root, command) for command in commands.values()], env)
+    found = verdicts_alone(commands, unmeasured(outer_environment()) | LEAN_TERMINAL | JSON_REPORTS)
 
-    assert dict(zip(commands, verdicts, strict=True)) == {each: expected[each] for each in commands}
+    wrong = [
+        f"{root.name}: expected {verdict}, got {each}: {command}"
+        for (root, command), verdict, each in zip(commands, wanted, found, strict=True)
+        if verdict != each
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -72,25 +81,18 @@ def test_verdicts_equal_those_of_commands_run_alone(name: str, tmp_path: Path):
     assert_expected(name, tmp_path, *WAYS["two workers at once"])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", IN_COLD)
 def test_a_cold_worker_gives_the_same_verdicts(name: str, tmp_path: Path):
     assert_expected(name, tmp_path, *WAYS["cold"], chosen=COLD)
 
 
-@pytest.mark.parametrize("name", WITHOUT_FORK)
-def test_a_platform_without_fork_gives_the_same_verdicts(name: str, tmp_path: Path):
-    assert_expected(name, tmp_path, "-n2", env={"PLANVERIFY_NO_FORK": "1"}, chosen=COLD)
-
-
-def assert_expected(
-    name: str, folder: Path, *options: str, env: dict[str, str] | None = None, chosen: slice = ALL_TODOS
-) -> None:
+def assert_expected(name: str, folder: Path, *options: str, chosen: slice = ALL_TODOS) -> None:
     root = copy_of(name, folder)
     todos = list(dict.fromkeys(todo for todo, _ in expected_of(name)))[chosen]
     plan = "plan.yaml" if chosen == ALL_TODOS else f"plan.yaml::{','.join(todos)}"
     # Failures would run again cold, which the test of cold workers covers.
     options = (plan, "--planverify-confirm=0", *options)
-    run = Example(root).verify(*options, env={**JSON_REPORTS, **(env or {})}, timeout_seconds=600)
+    run = Example(root).verify(*options, env=JSON_REPORTS, timeout_seconds=600)
 
     wrong = differences(run, name, todos)
     assert not wrong, "\n".join([*wrong, str(run)])
@@ -102,11 +104,14 @@ def test_generated_projects_have_the_same_verdicts_in_all_modes(seed: int, tmp_p
 
 
 @pytest.mark.parametrize(
-    "surrounding",
-    ["options of a conftest", "plugin modules", "importlib mode and pythonpath"],
+    "surroundings",
+    [("options of a conftest",), ("plugin modules", "importlib mode and pythonpath")],
+    ids=" and ".join,
 )
-def test_settings_that_change_the_start_of_workers_change_no_verdict(surrounding: str, tmp_path: Path):
-    assert disagreements(of_surrounding(surrounding), tmp_path, FORKED_AT_ONCE) == []
+def test_settings_that_change_the_start_of_workers_change_no_verdict(
+    surroundings: tuple[str, ...], tmp_path: Path
+):
+    assert disagreements(of_surroundings(*surroundings), tmp_path, FORKED_AT_ONCE) == []
 
 
 def copy_of(name: str, folder: Path) -> Path:

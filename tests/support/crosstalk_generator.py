@@ -93,10 +93,11 @@ def generated(seed: int) -> Crosstalk:
     return project
 
 
-def of_surrounding(name: str) -> Crosstalk:
-    """Return a project with one surrounding."""
+def of_surroundings(*names: str) -> Crosstalk:
+    """Return a project with these surroundings."""
     project = Crosstalk()
-    project.surround(name)
+    for name in names:
+        project.surround(name)
     return project
 
 
