@@ -19,24 +19,6 @@ UNCONFIRMED = "--planverify-confirm=0"
 """A confirmation of each failure would start a new interpreter."""
 
 
-def test_setup_only_and_setup_plan_fail_the_criterion(tmp_path: Path) -> None:
-    test = "def test_it(): assert False\n"
-    files = {
-        "test_it.py": test,
-        "ini/test_it.py": test,
-        "ini/pytest.ini": "[pytest]\naddopts = --setup-plan\n",
-    }
-    project = Example(tmp_path, files)
-    of_options = [todo(name, f"pytest test_it.py --setup-{name}") for name in ("only", "plan")]
-    project.plan(*of_options, todo("ini", "pytest ini"))
-
-    run = project.verify(UNCONFIRMED)
-
-    assert run.verdicts == dict.fromkeys(("only", "plan", "ini"), "failed"), str(run)
-    for name in run.verdicts:
-        assert "its body was not run" in run.check(name)["reason"]
-
-
 REPLACED = (
     "json, 'dumps', lambda *a, **k: 1 / 0",
     "os, 'write', lambda *a: 0",
@@ -76,9 +58,14 @@ DISTURBING = {
 }
 
 
-def test_tests_that_disturb_the_run_affect_no_other_test(tmp_path: Path) -> None:
-    """Patched functions, a frozen clock, forged records, an endless value, and a link to its own folder."""
-    project = Example(tmp_path, DISTURBING)
+SETUP_ONLY = ("only", "plan")
+"""Options `--setup-…` of pytest with which it runs no body of a test, and exits with 0."""
+
+
+@pytest.fixture(scope="module")
+def disturbed(tmp_path_factory: pytest.TempPathFactory) -> Verified:
+    """Return a run with tests that disturb it, and a link to its own folder."""
+    project = Example(tmp_path_factory.mktemp("disturbed"), DISTURBING)
     (project.root / "around").symlink_to("around")
     todos = [todo("clock", "pytest frozen_clock"), todo("forges", "pytest test_forges.py")]
     for number, replaced in enumerate(REPLACED):
@@ -94,20 +81,29 @@ def test_tests_that_disturb_the_run_affect_no_other_test(tmp_path: Path) -> None
     todos.append(
         todo("metric", "pytest test_metric.py", metrics=[{"name": "m", "operator": ">=", "value": 1}])
     )
+    todos += [todo(option, f"pytest test_other.py --setup-{option}") for option in SETUP_ONLY]
     project.plan(*todos, todo("other", "pytest test_other.py"))
+    return project.verify(UNCONFIRMED)
 
-    run = project.verify(UNCONFIRMED)
 
+def test_tests_that_disturb_the_run_affect_no_other_test(disturbed: Verified) -> None:
+    """Patched functions, a frozen clock, forged records and an endless value."""
     expected: dict[str, object] = {"clock": "passed", "forges": "failed", "other": "passed"}
+    expected["metric"] = {"tests[0]": "passed", "metrics[0]": "failed"}
     for number in range(len(REPLACED)):
         expected[f"replaced{number}"] = "failed"
         file = f"test_{number}.py"
-        found = run.tests(f"replaced{number}")
+        found = disturbed.tests(f"replaced{number}")
         assert found == {f"{file}::test_it": "failed", f"{file}::test_after": "passed"}
-    expected["metric"] = {"tests[0]": "passed", "metrics[0]": "failed"}
-    assert run.verdicts == expected, str(run)
-    assert run.exit_code == 1
-    assert "Traceback" not in run.output
+    assert {name: disturbed.verdicts[name] for name in expected} == expected, str(disturbed)
+    assert disturbed.exit_code == 1
+    assert "Traceback" not in disturbed.output
+
+
+def test_setup_only_and_setup_plan_fail_the_criterion(disturbed: Verified) -> None:
+    for option in SETUP_ONLY:
+        assert disturbed.verdicts[option] == "failed", str(disturbed)
+        assert "its body was not run" in disturbed.check(option)["reason"]
 
 
 ODD_PROJECTS: dict[str, dict[str, Any]] = yaml.safe_load(
@@ -183,26 +179,26 @@ def test_expected_verdicts_of_unusual_projects_hold_in_plain_pytest(tmp_path: Pa
     assert dict(zip(commands, verdicts, strict=True)) == commands
 
 
-@pytest.mark.parametrize(
-    ("command", "options"),
-    [("python -m pytest -p xdist -n 1", ()), ("python -m pytest", ("--planverify-isolate",))],
-    ids=["xdist", "cold"],
-)
-def test_a_project_with_a_package_named_planner_has_evidence_and_its_own_search_path(
-    command: str, options: tuple[str, ...], tmp_path: Path
-):
+def test_a_project_with_a_package_named_planner_has_evidence_and_its_own_search_path(tmp_path: Path):
+    """In processes of xdist, and in a cold worker."""
     files = {
         "planner/__init__.py": "def one():\n    return 1\n",
         "test_p.py": "import planner\n\n\ndef test_one():\n    assert planner.one() == 2\n",
         "tests/test_shop.py": "import planner\n\n\ndef test_one():\n    assert planner.one() == 1\n",
     }
     example = Example(tmp_path, files)
-    example.plan(todo("red", f"{command} test_p.py"), todo("green", f"{command} tests"))
+    todos: list[dict[str, Any]] = []
+    commands = {"cold": "python -m pytest", "xdist": "python -m pytest -p xdist -n 1"}
+    for name, command in commands.items():
+        todos += [todo(f"red_{name}", f"{command} test_p.py"), todo(f"green_{name}", f"{command} tests")]
+    example.plan(*todos)
 
-    run = example.verify(UNCONFIRMED, *options)
+    run = example.verify(UNCONFIRMED, "--planverify-isolate")
 
-    assert run.verdicts == {"red": "failed", "green": "passed"}, str(run)
-    assert "assert 1 == 2" in str(run.outcomes["red"]["failure_evidence"])
+    for name in commands:
+        verdicts = (run.verdicts[f"red_{name}"], run.verdicts[f"green_{name}"])
+        assert verdicts == ("failed", "passed"), str(run)
+        assert "assert 1 == 2" in str(run.outcomes[f"red_{name}"]["failure_evidence"])
 
 
 def test_where_warnings_are_errors_those_of_conftests_fail_and_planverify_adds_none(tmp_path: Path):
