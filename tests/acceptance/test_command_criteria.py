@@ -265,8 +265,10 @@ METRICS: list[tuple[str, str, float, str]] = [
 TESTS = " ".join(f"test_it.py::test_{name}" for name in ("property", "each", "fixture", "suite"))
 
 
-@pytest.fixture(scope="module", params=[(), ("-p", "xdist", "-n2")], ids=str)
-def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Verified:
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Verified:
+    """Return a run in two workers at once; test_examples.py has metrics recorded one after another."""
+
     def metric(name: str, operator: str, value: float) -> dict[str, Any]:
         return {"name": name, "operator": operator, "value": value}
 
@@ -277,7 +279,7 @@ def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         todo("other", "pytest test_it.py::test_other"),
         todo("red", "pytest test_it.py::test_red", metrics=[metric("rows", ">", 0)]),
     )
-    return example.verify("--planverify-confirm=0", *request.param)
+    return example.verify("--planverify-confirm=0", "-p", "xdist", "-n2")
 
 
 def test_every_recorded_value_must_satisfy_the_metric(measured: Verified):

@@ -8,7 +8,6 @@ import coverage
 import pytest
 from example_project import Example, Verified, todo
 from real_command import WORKER
-from real_planner import planner
 
 PLUGIN = '''
 """Does what plugins for databases, event loops, sockets, timing and gathered checks do."""
@@ -224,10 +223,8 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(
-    "options", [("--planverify-isolate",), ("-p", "xdist", "-n2")], ids=["cold", "workers"]
-)
-def test_one_coverage_report_combines_all_workers(options: tuple[str, ...], tmp_path: Path):
+def test_one_coverage_report_combines_all_workers(tmp_path: Path):
+    """Of cold workers at the same time; forked ones are in test_reporters.py."""
     example = Example(tmp_path / "project", FILES)
     example.plan(
         todo("price", "pytest tests/test_price.py"),
@@ -235,7 +232,7 @@ def test_one_coverage_report_combines_all_workers(options: tuple[str, ...], tmp_
     )
     run = example.verify(
         *("-p", "pytest_cov", "--cov=shop", "--cov-report=term-missing", "--cov-fail-under=10"),
-        *("project/plan.yaml", *options),
+        *("project/plan.yaml", "--planverify-isolate", "-p", "xdist", "-n2"),
         cwd=tmp_path,
     )
 
@@ -250,37 +247,19 @@ def test_one_coverage_report_combines_all_workers(options: tuple[str, ...], tmp_
     assert set(data.lines(measured) or ()) == {1, 2, 4, 5, 7}
 
 
-def test_too_low_coverage_fails_a_green_run(tmp_path: Path):
-    example = Example(tmp_path, FILES)
-    example.plan(todo("price", "pytest tests/test_price.py"))
-
-    low = example.verify("-p", "pytest_cov", "--cov=shop", "--cov-fail-under=99")
-    decided = planner("next", "plan.yaml", cwd=example.root)
-
-    assert low.exit_code == 1, str(low)
-    assert low.verdicts == {"price": "passed"}
-    assert "99" in low.output
-    assert (decided.status, "completed" in decided.out) == (1, False), str(decided)
-    assert "is under --cov-fail-under 99" in decided.out
-
-
-def test_a_coverage_limit_in_addopts_fails_a_command_as_it_does_alone(tmp_path: Path):
+def test_a_coverage_limit_in_addopts_fails_a_command_unless_it_overrides_them(tmp_path: Path):
     ini = "[pytest]\naddopts = --cov=shop --cov-fail-under=80\n"
     example = Example(tmp_path, {**FILES, "pytest.ini": ini})
-    example.plan(todo("price", "pytest tests/test_price.py"), todo("both", "SALE=1 pytest tests"))
+    example.plan(
+        todo("price", "pytest tests/test_price.py"),
+        todo("both", "SALE=1 pytest tests"),
+        todo("unlimited", "pytest -o addopts= tests/test_price.py"),
+    )
 
     run = example.verify("-p", "pytest_cov", "--planverify-confirm=0")
 
-    assert run.verdicts == {"price": "failed", "both": "passed"}, str(run)
+    assert run.verdicts == {"price": "failed", "both": "passed", "unlimited": "passed"}, str(run)
     assert "METRIC_UNMET" in run.output, str(run)
-
-
-def test_a_command_that_overrides_addopts_runs_without_those_of_the_file(tmp_path: Path):
-    ini = "[pytest]\naddopts = --cov=shop --cov-fail-under=80\n"
-    example = Example(tmp_path, {**FILES, "pytest.ini": ini})
-    example.plan(todo("price", "pytest -o addopts= tests/test_price.py"))
-
-    assert example.verify("-p", "pytest_cov").verdicts == {"price": "passed"}
 
 
 def test_no_cov_causes_no_warning(tmp_path: Path):
