@@ -282,14 +282,10 @@ def test_the_todos_of_a_later_sub_plan_count_and_no_turn_may_change_its_file(pro
     assert "the run of the plan leaves later/basket out" in left_out.output
 
 
-def test_a_turn_may_leave_reports_of_tools(project: Path):
+def test_a_turn_may_leave_reports_of_tools_and_a_completed_part_the_other_todos(project: Path):
     code = f"import os\n{HONEST}\nopen('coverage.xml', 'w').write('<coverage/>')\nos.mkdir('htmlcov')\n"
     done = carry_out(project, f"{code}open('htmlcov/index.html', 'w').write('100 %')\n", *PRICE)
     assert done.exit_code == 0, str(done)
-
-
-def test_a_completed_part_leaves_the_other_todos_to_do(project: Path):
-    assert carry_out(project, HONEST, *PRICE).exit_code == 0
     said = run_forked(project, "next", "plan.yaml").output
     assert said.startswith("shop  executing: 1 of 2 todos done"), said
 
@@ -478,9 +474,7 @@ def test_edits_from_before_the_run_are_saved_in_git_and_blamed_on_no_turn(projec
         text=True,
     )
     (project / "shop/more.py").write_text("EXTRA = 1\n")
-    of_no_todo = run(
-        project, "run", "plan.yaml", "--dirty", "save", "--agent", agent(project, HONEST), all_measured=True
-    )
+    of_no_todo = carry_out(project, HONEST, "--dirty", "save")
 
     assert of_another_todo.exit_code == 0, of_another_todo
     assert "completed: 1 of 1 todo done" in of_another_todo.output

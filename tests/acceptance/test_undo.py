@@ -151,10 +151,10 @@ def test_a_killed_run_is_undone_and_a_run_without_changes_stays_resumable(projec
     refused = run_forked(project, "run", "plan.yaml", *idle, "--resume")
     assert (refused.exit_code, "no run of this plan is unfinished" in refused.output) == (2, True)
 
-    waiting = run(project, "run", "plan.yaml", "--only", "price", *idle)
+    waiting = run_forked(project, "run", "plan.yaml", "--only", "price", *idle)
     assert waiting.exit_code == 11, waiting
     undone = run(project, "undo", "plan.yaml")
     assert (undone.exit_code, "there is nothing to undo" in undone.output) == (0, True), str(undone)
-    resumed = run(project, "run", "plan.yaml", *idle, "--resume")
+    resumed = run_forked(project, "run", "plan.yaml", *idle, "--resume")
     assert resumed.exit_code == 11, resumed
     assert "no run of this plan is unfinished" not in resumed.output
