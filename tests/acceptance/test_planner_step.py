@@ -304,13 +304,6 @@ def drive(
     return done.stdout
 
 
-def test_the_python_driver_completes_a_plan(desk: Path) -> None:
-    said = drive(desk, sys.executable, str(DRIVERS / "driver.py"), fixed_at=1)
-
-    assert '"plan": "completed"' in said
-    assert [each.event for each in logged(desk)][-1] == "verified"
-
-
 def test_the_log_that_a_driver_keeps_beside_the_plan_is_no_work_of_a_branch(desk: Path) -> None:
     shop(desk, {"id": "t1"})
     (desk / ".gitignore").write_text("turns\n")

@@ -188,12 +188,6 @@ def todo(todo_id: str, *after: str, **keys: Any) -> dict[str, Any]:
     return {"id": todo_id, "acceptance_criteria": criteria, "dependencies": list(after), **keys}
 
 
-def branch(parent: str, number: int = 1, **keys: Any) -> dict[str, Any]:
-    """Return a branch of a todo."""
-    fields = {"parent_id": parent, "branch_depth": number, "is_temporary": True, **keys}
-    return todo(f"{parent}_branch_{number:02d}", **fields)
-
-
 def failed(todo_id: str, category: str = "TEST_REGRESSION", **failure: Any) -> dict[str, Any]:
     """Return a minimal failed outcome with a signature unlike any other todo's."""
     said = {"category": category, "signature": todo_id, **failure}
