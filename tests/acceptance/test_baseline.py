@@ -312,22 +312,6 @@ def test_an_unknown_baseline_revision_is_refused(
     assert "Traceback" not in run.output
 
 
-def test_a_project_without_git_can_have_a_baseline(tmp_path: Path) -> None:
-    project = made(tmp_path / "calc", "turns", under_git=False)
-    said = project.planverify("baseline")
-    assert said.returncode == 0, said
-    assert "no git revision" in said.stdout
-    files = project.baseline["files"].values()
-    assert not any(file.get("committed") for file in files)
-    objects = project.root / ".planverify" / "baseline" / "objects"
-    assert {path.name for path in objects.iterdir()} == {file["sha256"] for file in files}
-    project.write(WORK)
-    turns = project.verify().outcomes["turns"]
-    assert verdict(turns)[0] == "passed"
-    assert turns["touched_files"] == ["calc.py", "tests/test_new.py", "tests/test_skip.py"]
-    assert turns["diff_hash"].startswith("sha256:")
-
-
 @pytest.mark.parametrize(
     ("words", "status"),
     [

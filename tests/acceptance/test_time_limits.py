@@ -91,58 +91,45 @@ FILES = {
 }
 
 
+WORKERS = ("-p", "xdist.plugin", "-n", "2")
+
+
 @pytest.mark.parametrize(
-    ("middle", "options", "budget"),
+    ("commands", "budget"),
     [
-        ("pytest test_slow.py", (), {"wall_seconds": 8}),
-        ("python slow.py", (), {"wall_seconds": 8}),
-        ("pytest test_large_child.py", ("--planverify-isolate",), {"memory_mb": 250}),
-        ("pytest test_large_child.py", ("-p", "xdist.plugin", "-n", "2"), {"memory_mb": 300}),
+        (("pytest test_slow.py", "python slow.py"), {"wall_seconds": 8}),
+        (("pytest test_large_child.py",), {"memory_mb": 300}),
     ],
-    ids=["time", "time-of-a-command", "memory-of-a-child", "memory-with-workers"],
+    ids=["time", "memory"],
 )
 def test_an_exceeded_budget_ends_the_run_and_keeps_its_verdicts(
-    tmp_path: Path, middle: str, options: tuple[str, ...], budget: dict[str, float]
+    tmp_path: Path, commands: tuple[str, ...], budget: dict[str, float]
 ):
+    """Of tests and commands that run at the same time."""
     example = Example(tmp_path, FILES)
+    middle = {f"middle_{number}": command for number, command in enumerate(commands)}
     example.plan(
         todo("before", "pytest test_quick.py"),
-        todo("middle", {"cmd": middle, "timeout_seconds": 50}, after=("before",)),
-        todo("after", "pytest test_quick.py", after=("middle",)),
+        *(
+            todo(name, {"cmd": command, "timeout_seconds": 50}, after=("before",))
+            for name, command in middle.items()
+        ),
+        todo("after", "pytest test_quick.py", after=("middle_0",)),
         metadata={"budget": budget},
     )
 
-    run = example.verify(*options)
+    run = example.verify(*WORKERS)
 
     assert run.exit_code == 12, str(run)
-    assert run.category("middle") == "BUDGET_EXCEEDED"
-    assert run.verdicts["middle"] == {"tests[0]": "not_run", "budget": "failed"}
-    # With workers a pass may need a run alone, for which no time is left.
-    assert run.verdicts["before"] == "passed" or "-n" in options
+    (limit,) = budget
+    for name in middle:
+        assert run.check(name)["verdict"] == "not_run"
+        assert f"the budget {limit} was exceeded" in run.check(name)["reason"]
+    (exceeding,) = (name for name in middle if run.category(name) == "BUDGET_EXCEEDED")
+    assert run.check(exceeding, "budget")["verdict"] == "failed"
+    assert f"more than budget.{limit}" in run.check(exceeding, "budget")["reason"]
+    assert run.verdicts["before"] == "passed"
     assert run.states["after"] == "blocked"
-    (name,) = budget
-    assert f"more than budget.{name}" in run.check("middle", "budget")["reason"]
-    assert f"the budget {name} was exceeded" in run.check("middle")["reason"]
     assert not run.left_running
     assert run.document is not None
     assert run.document["run"]["duration_ms"] < 40_000
-
-
-def test_the_budget_of_new_files_excludes_expected_artifacts_and_earlier_files(tmp_path: Path):
-    artifacts = [f"artifact{number}.txt" for number in range(9)]
-    names = artifacts + [f"file{number}.txt" for number in range(9)]
-    text = f"import pathlib\ndef test_it():\n    for name in {names}: pathlib.Path(name).write_text('x')\n"
-    example = Example(tmp_path, {"test_files.py": text})
-    example.plan(
-        todo("files", "pytest test_files.py", expected_artifacts=artifacts),
-        metadata={"budget": {"new_files": 8}},
-    )
-
-    run = example.verify()
-
-    assert (run.exit_code, run.category("files")) == (12, "BUDGET_EXCEEDED"), str(run)
-    assert run.check("files")["verdict"] == "passed"
-    assert "9 new files" in run.check("files", "budget")["reason"]
-    assert "file0.txt" in run.check("files", "budget")["reason"]
-    # The files exist now, so another run adds none.
-    assert example.verify().exit_code == 0
