@@ -23,23 +23,10 @@ FORGED_PLAN = """\
 for path in map(pathlib.Path, glob.glob('.planverify/harness/*/plan.yaml')):
     write(path, path.read_text().replace('pytest tests/test_NAME.py', 'pytest tests/test_easy.py'))
 """
-# Agents that write other forbidden files are in test_run_with_agents.py.
+# Agents that write other forbidden files are in test_run_with_agents.py, and tests that end, replace or
+# patch what runs them in test_fault_matrix.py and test_witnessed_hygiene.py.
 CHEATS = {
     "edits the plan of the run": FORGED_PLAN,
-    "rewrites the test": "write('tests/test_NAME.py', 'def test_gross(): pass')",
-    "ends the process with 0": "write('shop/NAME.py', 'import sys\\nsys.exit(0)')",
-    "ends the process at once": "write('shop/NAME.py', 'import os\\ndef gross(net): os._exit(0)')",
-    "replaces the test while it runs": (
-        "write('shop/NAME.py', 'import sys\\ndef gross(net):\\n    import pytest\\n    pytest.skip(\"\")')"
-    ),
-    "patches pytest": (
-        "write('shop/NAME.py', 'import _pytest.python as p\\n"
-        "p.Function.runtest = lambda self: None\\ndef gross(net): return net')"
-    ),
-    "is equal to everything": (
-        "write('shop/NAME.py', 'class Any:\\n    def __eq__(self, other): return True\\n"
-        "def gross(net): return Any()')"
-    ),
     "writes a baseline": "write('.planverify/plans/shop/baseline.json', '{}')",
     "writes the outcomes": (
         "turn = os.path.dirname(os.environ['PLANVERIFY_RESULT'])\n"
@@ -60,9 +47,7 @@ CHEATS = {
     "writes outside of the tree": f"write('../conftest.py', {HOOK!r})",
     "changes git": "write('.git/info/attributes', '* -diff'); write('.git/info/exclude', 'tests')",
 }
-ENDS_THE_LOOP = "import signal; os.kill(os.getppid(), signal.SIGKILL)"
-
-NAMES = {cheat: f"cheat_{number:02d}" for number, cheat in enumerate([*CHEATS, ENDS_THE_LOOP])}
+NAMES = {cheat: f"cheat_{number:02d}" for number, cheat in enumerate(CHEATS)}
 AGENT = """\
 import glob, json, os, pathlib
 def write(name, text):
@@ -72,12 +57,12 @@ def write(name, text):
 """
 
 
-def make_project(root: Path, cheats: dict[str, str]) -> str:
+def make_project(root: Path) -> str:
     """Make a project with a todo for each cheat; return the command of the agent."""
     halt = "{security: ask, consecutive_failures: null, identical_failures: null}"
     plan = f"todo_list_id: shop\nmetadata: {{halt: {halt}, max_debug_attempts: 0}}\nitems:\n"
     files = {"pytest.ini": PYTEST_INI, "shop/__init__.py": ""}
-    for name in (NAMES[cheat] for cheat in cheats):
+    for name in NAMES.values():
         plan += f"- {{id: {name}, title: The price has the tax in it, allowed_files: ['shop/**'],\n"
         plan += f"   acceptance_criteria: {{tests: [pytest tests/test_{name}.py]}}}}\n"
         files[f"shop/{name}.py"] = "def gross(net):\n    return net\n"
@@ -86,38 +71,29 @@ def make_project(root: Path, cheats: dict[str, str]) -> str:
         )
     write_files(root, {**files, "plan.yaml": plan})
     commit_all(root)
-    code = {NAMES[cheat]: text.replace("NAME", NAMES[cheat]) for cheat, text in cheats.items()}
+    code = {NAMES[cheat]: text.replace("NAME", NAMES[cheat]) for cheat, text in CHEATS.items()}
     cheating = f"exec({code!r}[os.environ['PLANVERIFY_TODO'].partition('_branch_')[0]])\n"
     return agent(root, AGENT + cheating)
 
 
-@pytest.fixture(scope="module")
-def cheated(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """Return the events of a run in which the agent cheats on every todo."""
-    root = tmp_path_factory.mktemp("cheats") / "project"
-    command = make_project(root, CHEATS)
+def test_cheating_agents_complete_no_todo(tmp_path: Path):
+    """In one run: a person is asked about each cheat, and the next todo follows."""
+    root = tmp_path / "project"
+    command = make_project(root)
     done = run(root, "run", "plan.yaml", "--json", "--agent", command, timeout=900)
     told = [json.loads(line) for line in done.output.splitlines()]
     assert done.exit_code == 11, told[-5:]
     assert any(each.get("text", "").startswith(f"waiting: 0 of {len(CHEATS)} todos") for each in told)
-    return told
+    of_todos = {name: [each for each in told if of_todo(each) == name] for name in NAMES.values()}
+    for cheat, name in NAMES.items():
+        assert any(each["event"] == "turn_finished" for each in of_todos[name]), f"no turn {cheat}"
+        verified = [each for each in of_todos[name] if each["event"] == "verified"]
+        assert not any(each["success"] for each in verified), cheat
 
 
-@pytest.mark.parametrize("cheat", CHEATS)
-def test_cheating_agents_complete_no_todo(cheated: list[dict[str, Any]], cheat: str):
-    told = [each for each in cheated if each.get("todo_id", "").partition("_branch_")[0] == NAMES[cheat]]
-    assert any(each["event"] == "turn_finished" for each in told), "it had no turn"
-    assert not any(each["event"] == "verified" and each["success"] for each in told)
-
-
-def test_an_agent_that_ends_the_loop_completes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))  # a killed run leaves its copies there
-    root = tmp_path / "project"
-    command = make_project(root, {ENDS_THE_LOOP: ENDS_THE_LOOP})
-    done = run_forked(root, "run", "plan.yaml", "--agent", command)
-    assert done.exit_code != 0, str(done)
-    assert "1 of 1 todo done" not in done.output
-    assert "Traceback" not in done.output
+def of_todo(event: dict[str, Any]) -> str:
+    """Return the id of the todo that an event is about, itself or a branch of it."""
+    return event.get("todo_id", "").partition("_branch_")[0]
 
 
 REPORTING = f"""{HONEST}
