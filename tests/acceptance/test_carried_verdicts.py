@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from baseline_samples import commit_all
 from example_project import Example, Verified, todo
 
 FILES = {
@@ -79,11 +78,6 @@ def taken(run: Verified) -> dict[str, str | None]:
 def kept(run: Verified) -> set[str]:
     """Return the todos that kept the verdict of an earlier run."""
     return {todo_id for todo_id, run_id in taken(run).items() if run_id}
-
-
-def notes(run: Verified) -> str:
-    assert run.document is not None
-    return "\n".join(run.document["run"]["notes"])
 
 
 # -- the last failures ---------------------------------------------------------------------------------
@@ -174,50 +168,6 @@ def test_a_change_of_one_todo_in_the_plan_leaves_the_verdicts_of_the_others(exam
     assert kept(run) == {"rounding", "rates"}, str(run)
     assert "its part of the plan has changed since run" in run.check("tax")["reason"]
     assert "the plan has changed since run" in run.check("child")["reason"]
-
-
-def commit(root: Path) -> None:
-    (root / ".gitignore").write_text(".planverify/\n__pycache__/\n")
-    commit_all(root)
-
-
-def test_committing_the_verified_files_keeps_all_verdicts(tmp_path: Path):
-    example = project(tmp_path)
-    commit(tmp_path)
-    example.write(FIXED)
-    assert example.verify().exit_code == 0
-    commit(tmp_path)
-
-    run = example.verify("--lf")
-
-    assert kept(run) == set(run.outcomes), str(run)
-    assert run.exit_code == 0
-    assert "only a part of the plan was selected" not in notes(run)
-
-
-def test_a_verdict_is_lost_by_a_change_of_an_older_file_during_the_run(tmp_path: Path):
-    example = Example(
-        tmp_path,
-        {
-            "state.txt": "0",
-            "test_state.py": """\
-                import pathlib
-                def test_counts():
-                    path = pathlib.Path("state.txt")
-                    path.write_text(str(int(path.read_text()) + 1))
-            """,
-            "test_own.py": """\
-                import pathlib
-                def test_writes():
-                    pathlib.Path("own.txt").write_text("1")
-                    assert pathlib.Path("own.txt").read_text() == "1"
-            """,
-        },
-    )
-    example.plan(todo("state", "pytest test_state.py"), todo("own", "pytest test_own.py"))
-    example.verify()
-
-    assert kept(example.verify("--lf")) == {"own"}
 
 
 # -- excluded tests, and runs that stop early ------------------------------------------------------------

@@ -96,17 +96,6 @@ def test_failures_are_run_again_and_flaky_checks_count_only_in_quarantine(tmp_pa
     assert run.check("steady")["quarantined"] is None, "it fails every time"
 
 
-def test_a_pass_on_a_rerun_is_flaky(tmp_path: Path):
-    example = Example(tmp_path, {"test_it.py": NOW_RED_NOW_GREEN})
-    example.plan(todo("reruns", "pytest test_it.py"))
-
-    run = example.verify("-p", "pytest_rerunfailures", "--reruns", "2", "-p", "xdist", "-n2")
-
-    assert run.verdicts == {"reruns": "flaky"}, str(run)
-    assert run.category("reruns") == "FLAKY_TEST"
-    assert run.exit_code == 1
-
-
 def test_confirm_0_reruns_nothing(tmp_path: Path):
     example = Example(tmp_path, {"test_it.py": NOW_RED_NOW_GREEN})
     example.plan(todo("alternates", "pytest test_it.py"))
@@ -116,23 +105,3 @@ def test_confirm_0_reruns_nothing(tmp_path: Path):
     assert run.verdicts == {"alternates": "failed"}, str(run)
     assert (run.check("alternates")["runs"], run.check("alternates")["reds"]) == (1, 1)
     assert run.outcomes["alternates"]["failure_evidence"]["repeatability"] == "unconfirmed"
-
-
-def test_a_command_without_a_passed_test_fails_with_the_reasons_of_its_skips(tmp_path: Path):
-    """The project `vacuous` of test_three_ways.py has other commands in which no test passes."""
-    texts = {
-        "skipped": "@pytest.mark.skip(reason='not today')\ndef test_it(): pass\n",
-        "module": "pytest.skip('no service', allow_module_level=True)\ndef test_it(): pass\n",
-        "one_passes": "def test_it(): pass\n@pytest.mark.skip\ndef test_skipped(): pass\n",
-    }
-    example = Example(
-        tmp_path, {f"test_{name}.py": f"import pytest\n{text}" for name, text in texts.items()}
-    )
-    example.plan(*(todo(name, f"pytest test_{name}.py") for name in texts))
-
-    run = example.verify("--planverify-confirm=0")
-
-    assert run.verdicts == {"skipped": "failed", "module": "failed", "one_passes": "passed"}, str(run)
-    assert run.exit_code == 1
-    assert "not today" in run.check("skipped")["reason"]
-    assert "no service" in run.check("module")["reason"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import shlex
 import shutil
@@ -147,25 +146,12 @@ def test_the_diagnosis_of_the_wrong_rsi_has_category_owner_and_location(rsi_bug:
     assert evidence["rerun"] == "pytest --planverify examples/rsi_bug/plan.yaml::t2_indicators"
     head = "AssertionError: RSI at 2024-05-24: expected 28.5 ± 0.1, got 32.1"
     assert evidence["stack_trace_head"].startswith(head)
+    assert (rsi_bug.root / "diagnostics/t2_indicators_failure_report.json").is_file()
     product = (rsi_bug.root / "indicators/rsi.py").read_text(encoding="utf-8").splitlines()
     location: dict[str, Any] = evidence["location"]
     assert (location["path"], location["function"]) == ("indicators/rsi.py", "compute_rsi")
     line: int = location["line"]
     assert product[line - 1].startswith("def compute_rsi(")
-
-
-def test_the_failure_report_contains_the_diagnosis(rsi_bug: Verified):
-    (report,) = (rsi_bug.root / "diagnostics").glob("*.json")
-
-    assert report.name == "t2_indicators_failure_report.json"
-    told = json.dumps(json.loads(report.read_text(encoding="utf-8")), ensure_ascii=False)
-    for fact in (
-        "TEST_REGRESSION",
-        '"t2_indicators"',
-        "RSI at 2024-05-24: expected 28.5 ± 0.1, got 32.1",
-        "fixtures/rsi_expected.json",
-    ):
-        assert fact in told
 
 
 def test_tests_of_the_blocked_todos_pass_in_plain_pytest_with_the_configuration_of_the_example(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -154,22 +153,6 @@ def test_a_full_disk_is_reported(red_shop: Example) -> None:
     assert done.err == (
         "planner: the output cannot be written: No space left on device; write it elsewhere\n"
     )
-
-
-def test_ctrl_c_ends_planner_with_one_line() -> None:
-    code = (
-        "import time\nfrom planner.cli.exits import guarded\n"
-        "guarded(lambda: (print('working', flush=True), time.sleep(60)))"
-    )
-    running = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
-    )
-    assert running.stdout is not None
-    assert running.stdout.readline() == "working\n"
-    running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=300)
-
-    assert (running.returncode, err) == (130, "planner: interrupted\n")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -7,8 +7,6 @@ import os
 import stat
 import subprocess
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -147,21 +145,6 @@ def test_with_outcomes_on_standard_output_messages_go_to_standard_error(two: Pat
     assert not (two / ".planverify/outcomes.json").exists()
 
 
-def test_outcomes_can_be_written_to_a_pipe_behind_a_link(two: Path) -> None:
-    (two / "link.json").symlink_to("pipe")
-    os.mkfifo(two / "pipe")
-    read_from_pipe: list[str] = []
-    reader = threading.Thread(target=lambda: read_from_pipe.append((two / "pipe").read_text()))
-    reader.start()
-
-    assert verify("a.yaml::it", "--planverify-outcomes", "link.json", cwd=two).returncode == 0
-    reader.join(10)
-
-    assert (two / "link.json").is_symlink()
-    assert (two / "pipe").is_fifo()
-    assert json.loads(read_from_pipe[0])["run"]["exit_status"] == 0
-
-
 def test_an_unwritable_outcome_file_is_reported_before_any_test_runs(two: Path) -> None:
     done = verify("a.yaml", "--planverify-outcomes", ".", cwd=two)
 
@@ -233,28 +216,6 @@ def test_a_failure_report_is_removed_when_its_todo_passes(tmp_path: Path) -> Non
 
 
 # -- runs and their folder ---------------------------------------------------------------------------
-
-
-def test_simultaneous_runs_have_separate_journals_and_valid_outcomes(tmp_path: Path):
-    text = "import time\ndef test_it(): time.sleep(0.3)\ndef test_red(): assert 0\n"
-    example = Example(tmp_path, {"test_it.py": text})
-    example.plan(todo("draw", "pytest test_it.py::test_it"), todo("paint", "pytest test_it.py::test_red"))
-
-    with ThreadPoolExecutor(2) as pool:
-        started = [pool.submit(example.verify, "--planverify-confirm=0") for _ in range(2)]
-        runs = [each.result() for each in started]
-
-    assert [run.exit_code for run in runs] == [1, 1], str(runs[0]) + str(runs[1])
-    assert len(example.runs) == 2
-    for folder in example.runs:
-        records = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
-        assert len({record["run_id"] for record in records if "run_id" in record}) == 1
-        assert {record["nodeid"] for record in records if record["record"] == "test_finished"} == {
-            "test_it.py::test_it",
-            "test_it.py::test_red",
-        }
-    document = json.loads(example.outcome_file.read_text())
-    assert document["run"]["run_id"] in {run.name for run in example.runs}
 
 
 def test_the_planverify_folder_is_git_ignored_and_private(repository: Path):
