@@ -182,7 +182,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, Verified]:
     legend = {"question": "Is the legend complete?", "role": "human"}
     names = ("chart_0", "chart_1", "chart_2", "other_question")
     example.plan(
-        *(todo(name, "pytest test_it.py", manual=[question]) for name in names),
+        *(todo(name, "pytest test_it.py", manual=[question], status="claimed") for name in names),
         todo("two", "pytest test_it.py", manual=[question, legend]),
     )
     known = {"plan": "example", "todo_id": "other_question", "check_id": "manual[0]"}
@@ -220,6 +220,11 @@ def test_the_answer_of_a_person_decides_a_manual_criterion(asked: tuple[Example,
     expected = {"tests[0]": "passed", "manual[0]": "passed", "manual[1]": "needs_human"}
     assert run.verdicts["two"] == expected, str(run)
     assert run.exit_code == 1
+    (failure,) = run.outcomes["chart_2"]["failures"]
+    assert (failure.get("location"), failure["candidates"]) == (None, []), "no code is known to be at fault"
+    brief = planner("next", "plan.yaml", "--brief", "chart_2", cwd=example.root).out
+    assert brief.startswith("# Repair `chart_2`: a person answered no")
+    assert "after the repair, a person must answer again first" in brief
 
 
 # -- metrics -------------------------------------------------------------------------------------------

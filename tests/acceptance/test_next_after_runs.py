@@ -1,37 +1,16 @@
-"""`planverify next` after real runs: answers, missing modules and changed files."""
+"""`planverify next` after real runs: missing modules and changed files."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from baseline_samples import commit_all
 from example_project import Example, todo
-from real_planner import forked
 
 from planner.planfile.latest_outcomes import FoundOutcomes, find_outcomes
 from planner.planfile.loader import load_plan
 
 UNCONFIRMED = "--planverify-confirm=0"
-
-
-def test_the_answer_no_is_a_failure_whose_place_is_unknown(tmp_path: Path) -> None:
-    project = Example(tmp_path, {"test_shop.py": "def test_price(): assert 2 + 2 == 4\n"})
-    project.plan(
-        todo("price", "pytest test_shop.py", status="claimed", manual=[{"question": "Is it short?"}])
-    )
-    asked = project.verify()
-    assert asked.outcomes["price"]["state"] == "testing", str(asked)
-    answered = forked(("answer", "plan.yaml", "price", "too long"), project.root, program="planverify")
-    assert answered.status == 0, answered.err
-
-    refused = project.verify()
-
-    (failure,) = refused.outcomes["price"]["failures"]
-    assert (failure.get("location"), failure["candidates"]) == (None, []), "no code is known to be at fault"
-    brief = forked(("next", "--brief", "price"), project.root, program="planverify").out
-    assert brief.startswith("# Repair `price`: a person answered no")
-    assert "after the repair, a person must answer again first" in brief
 
 
 def test_a_missing_module_is_to_be_written_if_a_todo_plans_it(tmp_path: Path) -> None:
@@ -58,17 +37,6 @@ def test_a_missing_module_is_to_be_written_if_a_todo_plans_it(tmp_path: Path) ->
         assert decided == ("ARTIFACT_MISSING", "product", "coder")
         assert f"write {file}" in found["suggestion"]
     assert (failures["nobody"]["category"], failures["nobody"]["owner"]) == ("IMPORT_ERROR", "environment")
-
-
-def test_an_uncommitted_plan_is_no_sign_of_work_on_its_todos(tmp_path: Path) -> None:
-    project = Example(tmp_path, {"shop.py": "\n"})
-    commit_all(tmp_path)
-    project.plan(todo("price", "pytest test_shop.py"))
-
-    run = project.verify(UNCONFIRMED)
-
-    assert run.outcomes["price"]["touched_files"] == []
-    assert "not begun" in forked(("next",), project.root, program="planverify").out
 
 
 def test_files_changed_since_the_run_are_listed_with_the_affected_todos(tmp_path: Path) -> None:
