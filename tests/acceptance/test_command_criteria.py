@@ -146,17 +146,6 @@ def test_two_todos_may_run_the_same_tests_on_different_files(ordered: Verified):
     assert verdicts == {"right": "passed", "wrong": "failed", "none": "failed"}, str(ordered)
 
 
-def test_isolated_todos_see_their_own_data(tmp_path: Path):
-    example = Example(tmp_path, IN_ORDER)
-    commands = [{"cmd": "pytest test_it.py", "fixture": f"data/{name}.json"} for name in ("right", "wrong")]
-    example.plan(todo("both", *commands))
-
-    run = example.verify("--planverify-isolate", "--planverify-confirm=0")
-
-    assert run.verdicts == {"both": {"tests[0]": "passed", "tests[1]": "failed"}}, str(run)
-    assert run.check("both")["isolation"] == "cold"
-
-
 def test_the_digest_of_a_fixture_file_is_recorded(ordered: Verified):
     assert ordered.check("unread")["fixture"] == {"path": "data/right.json", "sha256": DIGEST}
     assert ordered.verdicts["unread"] == "passed"

@@ -44,16 +44,12 @@ def logged(folder: Path) -> list[Any]:
     return [entry.event for entry in RunLog.read(folder / "run.jsonl").entries()]
 
 
-def test_a_pass_without_checks_counts_only_with_allow_unproved(
-    folder: Path,
-) -> None:
+def test_a_pass_without_checks_counts_only_with_allow_unproved(folder: Path) -> None:
     bare = [event("run_started"), event("verified", 1, outcome={"todo_id": "t1", **BARE})]
     refused = told(folder, bare)[-1].last
 
     assert refused["error"]["rule"] == "no-proof"
     assert "--allow-unproved" in refused["error"]["remedy"]
-    warned = planner("step", "plan.yaml", "--log", "run.jsonl", "--allow-unproved", cwd=folder)
-    assert "continues with the --jobs and --allow-unproved that it was started with" in warned.err
 
     words = ("plan.yaml", "--log", "bare.jsonl", "--allow-unproved")
     answers = told(folder, [*bare, event("verified", 2, outcome={"todo_id": "t2", **PASSED})], *words)

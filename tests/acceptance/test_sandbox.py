@@ -176,6 +176,7 @@ def test_a_denied_access_fails_an_isolated_criterion(project: Example):
     run = verified(project, "--planverify-isolate", *selected, **DENIED)
 
     assert [run.check(name)["verdict"] for name in names] == ["failed", "passed", "failed"], str(run)
+    assert {run.check(name)["isolation"] for name in names} == {"cold"}
     assert events(run, "swallowed") == [("connect", "example.org:443", True)]
     assert events(run, "import") == [("connect", f"{NOWHERE}:80", True)]
 

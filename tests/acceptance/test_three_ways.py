@@ -13,12 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from crosstalk_generator import (
-    WAYS,
-    disagreements,
-    generated,
-    of_surroundings,
-)
+from crosstalk_generator import WAYS, disagreements, generated, of_surroundings
 from example_project import Example, Verified
 from plain_pytest import verdicts_alone
 from real_command import FULL, LEAN_TERMINAL, outer_environment, unmeasured
