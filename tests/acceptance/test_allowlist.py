@@ -174,3 +174,26 @@ def test_changes_are_counted_from_the_baseline_even_if_committed_since(tmp_path:
     grown = example.verify()
     assert grown.exit_code == 12, str(grown)
     assert grown.verdicts["a"] == {"tests[0]": "not_run", "budget": "failed"}
+
+
+def test_a_missing_file_is_suggested_only_where_the_todo_may_write_it(tmp_path: Path):
+    example = Example(
+        tmp_path,
+        {
+            "conftest.py": "",
+            "shop/__init__.py": "from .totals import total\n",
+            "shop/prices.py": "",
+            "tests/test_shop.py": "import shop\ndef test_total(): assert shop.total([1]) == 1\n",
+        },
+    )
+    example.plan(
+        todo("may", "pytest tests/test_shop.py", allowed_files=["shop/**"]),
+        todo("may_not", "pytest tests/test_shop.py", allowed_files=["shop/prices.py"]),
+    )
+
+    run = example.verify("--planverify-confirm=0")
+
+    assert {run.category(name) for name in ("may", "may_not")} == {"ARTIFACT_MISSING"}
+    suggestions = {name: found["failure_evidence"]["suggestion"] for name, found in run.outcomes.items()}
+    assert "write shop/totals.py" in suggestions["may"]
+    assert suggestions["may_not"] is None

@@ -170,6 +170,31 @@ def test_a_change_of_one_todo_in_the_plan_leaves_the_verdicts_of_the_others(exam
     assert "the plan has changed since run" in run.check("child")["reason"]
 
 
+def test_a_verdict_is_lost_by_a_change_of_an_older_file_during_the_run(tmp_path: Path):
+    example = Example(
+        tmp_path,
+        {
+            "state.txt": "0",
+            "test_state.py": """\
+                import pathlib
+                def test_counts():
+                    path = pathlib.Path("state.txt")
+                    path.write_text(str(int(path.read_text()) + 1))
+            """,
+            "test_own.py": """\
+                import pathlib
+                def test_writes():
+                    pathlib.Path("own.txt").write_text("1")
+                    assert pathlib.Path("own.txt").read_text() == "1"
+            """,
+        },
+    )
+    example.plan(todo("state", "pytest test_state.py"), todo("own", "pytest test_own.py"))
+    example.verify()
+
+    assert kept(example.verify("--lf")) == {"own"}
+
+
 # -- excluded tests, and runs that stop early ------------------------------------------------------------
 
 

@@ -105,6 +105,25 @@ def test_a_manipulation_in_product_code_is_a_violation_of_its_todo_only(runs: di
     assert "hygiene" not in [check["id"] for check in run.outcomes["tests"]["checks"]]
 
 
+def test_changed_tools_and_commands_of_the_plan_are_detected(tmp_path: Path) -> None:
+    project = Project(tmp_path / "calc", FILES | HONEST)
+    named = {"name": "in-order", "argv": ["sort", "--check"]}
+    looser = {"name": "in-order", "argv": ["sort"]}
+    ordered = todo("ordered", "in-order pytest.ini", allowed_files=["pytest.ini"])
+    project.plan(TODOS[0], ordered, metadata={"tools": [named]})
+    project.planverify("baseline", "plan.yaml")
+    changed = todo("adds", "pytest tests/test_own.py", allowed_files=["calc.py"])
+    project.plan(changed, ordered, metadata={"tools": [looser]})
+
+    run = project.verify("plan.yaml")
+
+    assert run.exit_code == 13, str(run)
+    failure = hygiene_failure(run, "adds")
+    assert (failure["rule"], failure["location"]["path"]) == ("judge-tampered", "plan.yaml")
+    said = "The todo adds requires less (command: pytest tests/test_add.py) (plan.yaml) (and 1 more)"
+    assert run.check("adds", "hygiene")["reason"] == said
+
+
 def test_an_accepted_change_is_no_violation(runs: dict[str, Verified]) -> None:
     run = runs["blessed"]
     assert run.verdicts["adds"] == "passed", str(run)

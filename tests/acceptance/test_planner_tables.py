@@ -93,6 +93,28 @@ def test_by_default_five_branches_are_open_by_urgency_without_approval(desks: De
         assert f"{waits}: its branch waits for another branch to end (max_concurrent_branches)" in shown
 
 
+# --- halts -----------------------------------------------------------------------------------------------
+
+HALTS: dict[str, tuple[dict[str, Any], dict[str, float], str, int]] = {
+    # name: outcome, budget, rule, exit status
+    "violation": (failed("t", "SANDBOX_VIOLATION"), {}, "halt-on-violation", 13),
+    "BUDGET_EXCEEDED": (failed("t", "BUDGET_EXCEEDED"), {}, "halt-on-budget", 12),
+    "cycles": ({**passed("t"), "metrics": {"patch_cycles": 10**400}}, {"cycles": 2}, "halt-on-budget", 12),
+    "time": (passed("t"), {"wall_seconds": 0.5}, "halt-on-budget", 12),
+}
+
+
+@pytest.mark.parametrize("row", HALTS)
+def test_every_halt_stops_all_actions(desks: Desks, row: str) -> None:
+    outcome, budget, rule, status = HALTS[row]
+    desk = desks(row)
+    desk.plan(todo("t"), todo("other"), todo("next"), metadata={"budget": budget})
+    desk.outcomes(outcome, failed("other"), {**failed("next"), "state": "pending"})
+    ran = desk.next()
+    assert (ran.status, ran.json["state"], ran.json["stopped"]["rule"]) == (status, "halted", rule)
+    assert ran.actions == []
+
+
 # --- roles -----------------------------------------------------------------------------------------------
 
 BUG, SPEC, SLOW, FLAKY, LACKS = (

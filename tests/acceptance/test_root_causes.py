@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from baseline_samples import commit_all
 from example_project import Example, Verified, todo
 
 INI = "[pytest]\npythonpath = .\naddopts = --planverify-confirm=0\n"
@@ -91,3 +92,28 @@ def test_failures_of_one_cause_share_the_location_of_the_product_code(
     (cause,) = verified.document["causes"]
     places = [verified.outcomes[name]["failure_evidence"]["location"] for name in ("program", "total")]
     assert [place["function"] for place in (cause["location"], *places)] == ["total"] * 3, str(verified)
+
+
+def test_a_changed_data_line_read_by_a_failing_test_is_its_location(tmp_path: Path) -> None:
+    example = Example(
+        tmp_path,
+        {
+            "rates.py": "import json\nfrom pathlib import Path\n\n\ndef rate(name):\n"
+            "    return json.loads(Path(__file__).with_name('rates.json').read_text())[name]\n",
+            "rates.json": '{\n  "DE": 19,\n  "LU": 17\n}\n',
+            "notes.json": "{}\n",
+            "tests/test_rates.py": "from rates import rate\n\n"
+            "def test_rate():\n    assert rate('LU') == 17\n",
+            "pytest.ini": INI,
+        },
+    )
+    example.plan(todo("rates", "pytest tests/test_rates.py"))
+    commit_all(tmp_path)
+    example.write({"rates.json": '{\n  "DE": 19,\n  "LU": 71\n}\n', "notes.json": "[]\n"})
+
+    verified = example.verify()
+
+    failure = verified.outcomes["rates"]["failure_evidence"]
+    assert (failure["location"]["path"], failure["location"]["line"]) == ("rates.json", 3), str(verified)
+    assert "changed rates.json:3 (+1 -1)\n" in verified.output
+    assert "notes.json" not in verified.output
