@@ -125,7 +125,7 @@ def test_the_brief_contains_everything_for_a_repair_in_order() -> None:
     facts = evidence(exceptions=(raised(TEST_FRAME, CART_FRAME),))
     assert brief(seen, facts, tried=("t1_branch_00",)) == (
         f"""\
-# Repair `t1`: a test gets a wrong result
+# Repair `t1`: a test fails
 
 {DATA_NOTICE}
 
