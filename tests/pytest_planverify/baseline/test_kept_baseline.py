@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from baseline_samples import baseline, commit_all, git, sha256
 from example_project import Example, todo
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from real_planner import planner
 
@@ -60,6 +60,7 @@ def loaded(root: Path, plan: str = "p") -> KeptBaseline:
     return kept
 
 
+@settings(max_examples=20)
 @example(baseline(files={os.fsdecode(b"not UTF-8 \xff"): {"sha256": "1"}}))
 @given(any_of(Baseline))
 def test_baseline_round_trips_through_its_file(held: Baseline) -> None:
@@ -277,42 +278,21 @@ def test_discount():
 RED = SHOP.replace(">= 3", "> 3")
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Example:
+def test_commit_that_broke_the_todo_is_located_and_shown_in_the_brief(tmp_path: Path):
     ignored = "__pycache__\n.planverify\n.pytest_cache\ndiagnostics\n"
-    example = Example(tmp_path, {"test_shop.py": TESTS, ".gitignore": ignored})
-    example.plan(todo("t", "pytest test_shop.py"))
-    git(tmp_path, "init", "-q")
-    return example
-
-
-def commit(project: Example, shop: str) -> None:
-    project.write({"shop.py": shop})
-    commit_all(project.root)
-
-
-def verify(project: Example, *options: str) -> tuple[bool, list[tuple[str, str, int]], dict[str, Any]]:
-    """Return whether the todo passed, its changed hunks (path, function, line), and its evidence."""
-    outcome = project.verify(*options).outcomes["t"]
-    failure = outcome["failure_evidence"] or {}
-    found = [each["hunk"] for each in failure.get("candidates", ()) if each["hunk"]]
-    return outcome["success"], [(each["path"], each["function"], each["line"]) for each in found], failure
-
-
-def test_commit_that_broke_the_todo_is_located_and_shown_in_the_brief(project: Example):
-    commit(project, RED)
-    project.write({"shop.py": RED.replace('"shop"', '"Shop"')})
-    hunks = verify(project, "--planverify-confirm=0")[1]
-    assert hunks == [("shop.py", "name", 10)], "the todo was never green: the last commit is compared"
-    commit(project, SHOP)
-    assert verify(project)[0]
-    commit(project, RED)
+    project = Example(tmp_path, {"test_shop.py": TESTS, ".gitignore": ignored, "shop.py": SHOP})
+    project.plan(todo("t", "pytest test_shop.py"))
+    commit_all(tmp_path)
+    assert project.verify().states == {"t": "done"}
+    project.write({"shop.py": RED})
+    commit_all(tmp_path)
     project.write({"shop.py": RED.replace('"shop"', '"Shop"')})
 
-    green, hunks, failure = verify(project)
+    failure = project.verify().outcomes["t"]["failure_evidence"]
 
-    assert not green
-    assert hunks == [("shop.py", "discount", 6), ("shop.py", "name", 10)]
+    hunks = [each["hunk"] for each in failure["candidates"] if each["hunk"]]
+    found = [(each["path"], each["function"], each["line"]) for each in hunks]
+    assert found == [("shop.py", "discount", 6), ("shop.py", "name", 10)]
     assert failure["location"] == {"path": "shop.py", "line": 6, "function": "discount"}
     brief = planner("next", "plan.yaml", "--brief", "t_branch_01", cwd=project.root)
     assert "-    return 1 if len(prices) >= 3 else 0" in brief.out, brief

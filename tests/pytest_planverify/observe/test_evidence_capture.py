@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from diagnosis_capture import capture
-from example_project import Example, todo
 from module_project import write_files
 
 from planner.model.evidence import Evidence, ExceptionFact
@@ -411,25 +410,3 @@ def test_declared_test_file_is_on_the_test_side(tmp_path: Path) -> None:
     assert more.side(str(tmp_path / "check.py")) is Side.TEST
     assert more.side(str(tmp_path / "other.py")) is Side.PRODUCT
     assert more.with_tests([tmp_path / "check.py"]) is more
-
-
-def test_owner_of_a_failed_assertion_depends_on_the_executed_product_code(tmp_path: Path):
-    files = {
-        "alone/test_sum.py": "def test_sum():\n    one = 1\n    assert one + 1 == 3\n",
-        "with_hook/shop.py": "def fill(xs):\n    xs.append(0)\n",
-        "with_hook/conftest.py": "import shop\ndef pytest_runtest_setup():\n    shop.fill([])\n",
-        "with_hook/test_sum.py": "def test_sum():\n    assert not 'xs'\n",
-    }
-    example = Example(tmp_path, files)
-    example.plan(
-        todo("alone", "pytest alone/test_sum.py"), todo("with_hook", "pytest with_hook/test_sum.py")
-    )
-
-    verified = example.verify("plan.yaml", measured=False)  # coverage would already trace
-
-    found = {name: outcome["failures"][0] for name, outcome in verified.outcomes.items()}
-    keys = ("category", "owner", "target_agent")
-    assert {name: tuple(failure[key] for key in keys) for name, failure in found.items()} == {
-        "alone": ("TEST_REGRESSION", "test", "tester"),
-        "with_hook": ("TEST_REGRESSION", "product", "coder"),
-    }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -354,31 +353,6 @@ def test_where_a_tracer_could_change_the_result_nothing_is_recorded(todo_id: str
     assert failure["candidates"][0]["reasons"] == ["changed"]
 
 
-BROKEN_FIXTURE = """\
-import pytest, sys
-sys.path.insert(0, ".")
-import shop
-
-@pytest.fixture
-def stock(): return shop.total([]) / 0
-"""
-
-
-def test_confirmation_renders_tracebacks_only_on_request(tmp_path: Path):
-    """By default, pytest parses each file of each traceback, which takes as long as the tests."""
-    files = {"shop.py": "def total(items): return 1\n", "conftest.py": BROKEN_FIXTURE}
-    example = Example(tmp_path, {**files, "test_stock.py": "def test_red(stock): pass\n"})
-    example.plan(todo("a", "pytest test_stock.py"), todo("b", "pytest test_stock.py --tb=short"))
-    example.verify("plan.yaml", measured=False)
-
-    logs = [each.read_text("utf-8") for each in sorted(tmp_path.glob(".planverify/runs/*/w?.log"))]
-    first, again, requested, requested_again = logs
-    assert all("ZeroDivisionError" in each for each in logs)
-    assert all("\nE   " in each for each in (first, requested, requested_again))
-    assert "\nE   " not in again
-    assert ["spectrum" in each for each in (again, requested_again)] == [True, False]
-
-
 KINDS_OF_RED = {
     "endless_recursion": ("def act(): return act()", "act()", "product", "raised-in-product"),
     "left": ("import sys\ndef act(): sys.exit(3)", "act()", "product", "raised-in-product"),
@@ -400,21 +374,61 @@ KINDS_OF_RED = {
 
 
 FLAKY = "now_red_now_green"
+BESIDE_PRODUCT = {
+    "alone/test_sum.py": "def test_sum():\n    one = 1\n    assert one + 1 == 3\n",
+    "hooked/stock.py": "def fill(xs):\n    xs.append(0)\n",
+    "hooked/conftest.py": "import stock\ndef pytest_runtest_setup():\n    stock.fill([])\n",
+    "hooked/test_sum.py": "def test_sum():\n    assert not 'xs'\n",
+}
+"""Tests that name no function of the product; a hook of one of them calls one."""
 
 
-def test_recording_does_not_change_verdict_or_category(tmp_path: Path):
-    example = Example(tmp_path)
+@pytest.fixture(scope="module")
+def reds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, Verified]:
+    """Return a project with failures of every kind, and the result of verifying it."""
+    example = Example(tmp_path_factory.mktemp("reds"), BESIDE_PRODUCT)
     for kind, (product, test, _, _) in KINDS_OF_RED.items():
         head = f"import sys; sys.path.insert(0, '.')\nfrom {kind} import act\n"
         tests = f"{head}def test_red():\n    {test}\ndef test_other(): pass\n"
         example.write({f"{kind}.py": f"{product}\n", f"tests/test_{kind}.py": tests})
     steady = " ".join(f"tests/test_{kind}.py" for kind in KINDS_OF_RED if kind != FLAKY)
-    alone = todo("alone", f"python -m pytest tests/test_{FLAKY}.py")
-    example.plan(todo("together", f"python -m pytest {steady}"), alone)
+    example.plan(
+        todo("together", f"python -m pytest {steady}"),
+        todo("flaky", f"python -m pytest tests/test_{FLAKY}.py"),
+        todo("alone", "pytest alone/test_sum.py"),
+        todo("hooked", "pytest hooked/test_sum.py"),
+        todo("short", "pytest hooked/test_sum.py --tb=short"),
+    )
+    return example, example.verify("plan.yaml", measured=False)  # coverage would already trace
 
-    outcomes = example.verify("plan.yaml", measured=False).outcomes
 
-    failures = [*outcomes["together"]["failures"], *outcomes["alone"]["failures"]]
+def test_confirmation_renders_tracebacks_only_on_request(reds: tuple[Example, Verified]):
+    """By default, pytest parses each file of each traceback, which takes as long as the tests."""
+    example, _ = reds
+    files = sorted(example.root.glob(".planverify/runs/*/w*.log"), key=lambda path: int(path.stem[1:]))
+
+    logs = [text for each in files if "FAILED hooked/test_sum.py" in (text := each.read_text("utf-8"))]
+
+    first, again, requested, requested_again = logs
+    assert all("\nE   " in each for each in (first, requested, requested_again))
+    assert "\nE   " not in again
+    assert ["spectrum" in each for each in (again, requested_again)] == [True, False]
+
+
+def test_owner_of_a_failed_assertion_depends_on_the_executed_product_code(reds: tuple[Example, Verified]):
+    found = {name: reds[1].outcomes[name]["failures"][0] for name in ("alone", "hooked")}
+
+    keys = ("category", "owner", "target_agent")
+    assert {name: tuple(failure[key] for key in keys) for name, failure in found.items()} == {
+        "alone": ("TEST_REGRESSION", "test", "tester"),
+        "hooked": ("TEST_REGRESSION", "product", "coder"),
+    }
+
+
+def test_recording_does_not_change_verdict_or_category(reds: tuple[Example, Verified]):
+    outcomes = reds[1].outcomes
+
+    failures = [*outcomes["together"]["failures"], *outcomes["flaky"]["failures"]]
     keys = ("category", "owner", "rule", "runs", "reds")
     found = {each["tests"][0]: tuple(each[key] for key in keys) for each in failures}
     assert found == {
