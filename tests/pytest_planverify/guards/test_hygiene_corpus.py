@@ -19,7 +19,7 @@ from planner.planfile.loader import plan_as_it_stands
 from planner.planfile.project_files import is_cache_or_report
 from planner.policy.criteria import criteria_of
 from pytest_planverify.baseline.work_tree import Judges
-from pytest_planverify.guards.hygiene import changes, special_cases
+from pytest_planverify.guards.hygiene import changes, judges, special_cases
 from pytest_planverify.guards.hygiene.compare import compare, violations
 from pytest_planverify.guards.hygiene.grants import Grants, reach_of
 from pytest_planverify.guards.hygiene.source import has_same_tree
@@ -33,6 +33,7 @@ def read_each_file_once() -> Generator[None]:
     examples = special_cases._examples_of_test
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(changes, "parse", cache(changes.parse))
+        patch.setattr(judges, "_read_tests", cache(judges._read_tests))
         patch.setattr(special_cases, "_examples_of_test", cache(lambda test: tuple(examples(test))))
         yield
 
@@ -124,13 +125,13 @@ def _project(name: str) -> tuple[dict[str, bytes], Grants, dict[str, JudgeKind]]
         protected=plan.metadata.protected_files or None,
         plans=("plan.yaml",),
     )
-    judges = Judges(
+    kinds = Judges(
         plans=frozenset({"plan.yaml"}),
         contracts=frozenset(each.contract for each in grants.todos if each.contract),
         data=frozenset(path for each in grants.todos for path in each.data),
         artifacts=tuple(path for each in grants.todos for path in each.artifacts),
     )
-    return files, grants, {path: judges.kind_of(path) for path in files}
+    return files, grants, {path: kinds.kind_of(path) for path in files}
 
 
 def case_of(entry: dict[str, Any]) -> Case:
