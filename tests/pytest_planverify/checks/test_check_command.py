@@ -102,7 +102,7 @@ def test_a_status_of_zero_does_not_hide_failed_tests(tmp_path: Path) -> None:
         "import pytest\npytest.main(['-p', 'no:cacheprovider', 'test_a.py'])\n"
     )
 
-    result = run("python all.py", tmp_path)
+    result = run("PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python all.py", tmp_path)
 
     assert (result.verdict, result.exit_code) == (Verdict.FAILED, 0)
     assert "exited with 0, but its output reports failures: 1 failed, 1 passed" in (result.reason or "")

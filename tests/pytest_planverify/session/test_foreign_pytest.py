@@ -34,6 +34,7 @@ def late():
     yield
     raise ValueError("late")
 def test_fails_twice(late): assert 0
+def test_skips_late(late): pytest.skip("no")
 
 class TestOuter:
     class TestInner:
@@ -58,6 +59,8 @@ def test_chained():
     except KeyError as error:
         raise wallet.NotFound("gone") from error
 def test_printed_traceback(): assert "ok" in "Traceback:\\nZeroDivisionError: division"
+def test_group(): raise ExceptionGroup("two", [ValueError(1), KeyError(2)])
+def test_hidden(): pytest.fail("it broke", pytrace=False)
 """
 
 
@@ -101,6 +104,7 @@ def test_every_outcome_is_read_with_its_node_id_from_json_or_junit(judgement: Ju
         "test_x.py::test_xfails": TestOutcome.XFAILED,
         "test_x.py::test_errors": TestOutcome.ERROR,
         "test_x.py::test_fails_twice": TestOutcome.ERROR,
+        "test_x.py::test_skips_late": TestOutcome.ERROR,
         "test_x.py::TestOuter::TestInner::test_passes": TestOutcome.PASSED,
         "test_x.py::TestOuter::test_parameter[a.b]": TestOutcome.PASSED,
         "test_x.py::TestOuter::test_parameter[c::d]": TestOutcome.PASSED,
@@ -132,15 +136,22 @@ def test_type_and_frames_of_any_exception_are_read_from_either_report(judgement:
         "without_a_message": "NotFound",
         "chained": "NotFound",
         "printed_traceback": "AssertionError",
+        "skips_late": "ValueError",
+        "group": "ExceptionGroup",
+        "hidden": "Failed",
     }
     headlines = {each.nodeid: each.headline for each in judgement.evidence}
     assert headlines["spec_x.py::test_chained"] == "wallet.NotFound: gone"
+    assert headlines["spec_x.py::test_group"] == "ExceptionGroup: two (2 sub-exceptions)"
+    assert headlines["spec_x.py::test_hidden"] == "Failed: it broke"
     messages = [found[name].message for name in ("fails", "errors", "exception", "chained")]
     assert messages == ["assert 1 == 2", "no", "msg", "gone"]
     assert frames["fails"][-1] == ("test_x.py", 5, Side.TEST)
     assert frames["exception"] == [("spec_x.py", 6, Side.TEST), ("wallet.py", 2, Side.PRODUCT)]
     assert frames["unlike_an_error"] == [("spec_x.py", 5, Side.TEST), ("wallet.py", 2, Side.PRODUCT)]
     assert frames["printed_traceback"][-1] == ("spec_x.py", 13, Side.TEST)
+    places = [[line for _, line, _ in frames[name]] for name in ("group", "hidden")]  # of the crash
+    assert places == ([[14], [15]] if judgement.witness is Witness.JSON_REPORT else [[], []])
 
 
 def test_report_options_of_the_command_are_replaced_with_their_values(tmp_path: Path):
@@ -248,38 +259,6 @@ def test_report_replaced_by_a_pipe_or_a_folder_is_no_witness(make: str, tmp_path
     )
 
     assert pytest_run(tmp_path, "def test_1(): pass\n", witness=Witness.EXIT_CODE).witness
-
-
-def test_failed_teardown_of_a_skipped_test_is_read_from_junit(tmp_path: Path):
-    text = (
-        "import pytest\n@pytest.fixture\ndef late():\n    yield\n    assert 0\n"
-        "def test_1(late): pytest.skip('no')\n"
-    )
-
-    (test,) = pytest_run(tmp_path, text, witness=Witness.JUNIT_XML).tests
-
-    assert test.outcome is TestOutcome.ERROR
-
-
-@pytest.mark.parametrize("witness", [Witness.JSON_REPORT, Witness.JUNIT_XML])
-def test_a_failure_without_a_traceback_has_the_message_and_place_of_its_crash(
-    tmp_path: Path, witness: Witness
-):
-    text = (
-        "import pytest\n"
-        "def test_group():\n    raise ExceptionGroup('two', [ValueError(1), KeyError(2)])\n"
-        "def test_hidden():\n    pytest.fail('it broke', pytrace=False)\n"
-    )
-
-    evidence = pytest_run(tmp_path, text, witness=witness).evidence
-
-    facts = {each.headline: each.exceptions[0] for each in evidence}
-    assert {headline: fact.type for headline, fact in facts.items()} == {
-        "ExceptionGroup: two (2 sub-exceptions)": "ExceptionGroup",
-        "Failed: it broke": "Failed",
-    }
-    lines = [[frame.line for frame in fact.frames] for fact in facts.values()]
-    assert lines == ([[3], [5]] if witness is Witness.JSON_REPORT else [[], []])
 
 
 def test_headline_of_a_file_that_does_not_compile_is_the_syntax_error(tmp_path: Path):

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 import pytest
-from example_project import Example, todo
 from text_bundles import write_files
 
 from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame, RequirementFact
@@ -319,15 +318,3 @@ def test_loop_in_the_product_goes_to_the_coder_but_not_one_in_the_test() -> None
     stuck = evidence(raised("TimeoutError", TEST, loops), timed_out=True)
     assert diagnose(stuck).target_agent is Role.CODER
     assert diagnose(evidence(raised("TimeoutError", TEST), timed_out=True)).target_agent is None
-
-
-def test_package_missing_at_the_start_of_a_plan_goes_to_the_coder(tmp_path: Path):
-    test = "from newlib.core import add\ndef test_add():\n    assert add(1, 1) == 2\n"
-    example = Example(tmp_path, {"test_new.py": test})
-    example.plan(todo("t", "pytest test_new.py", allowed_files=["newlib/**"]))
-
-    (failure,) = example.verify("plan.yaml").outcomes["t"]["failures"]
-
-    assert (failure["category"], failure["target_agent"]) == ("ARTIFACT_MISSING", "coder")
-    assert failure["owner"] == "product"
-    assert failure["suggestion"].endswith("write newlib/core.py.")

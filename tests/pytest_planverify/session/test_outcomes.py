@@ -160,6 +160,17 @@ def test_failure_routing_of_the_plan_decides_the_target_agent(tmp_path: Path):
     assert outcome.failures[0].target_agent is Role.ARCHITECT
 
 
+def test_diagnosis_of_a_missing_module_knows_which_files_todos_may_write(tmp_path: Path):
+    missing = ExceptionFact(type="E", qualified="builtins.ModuleNotFoundError", name="newlib")
+    run = check_run("tests[0]", FAILED, "IMPORT_ERROR 0.9 s1")
+    piece = run.evidence[0].model_copy(update={"exceptions": (missing,)})
+    item = todo("a", "pytest x.py", allowed_files=["newlib/**"], expected_artifacts=["out/a.json"])
+
+    _, (diagnosed,) = outcomes_of(tmp_path, item, run.model_copy(update={"evidence": (piece,)}))
+
+    assert diagnosed.granted == ("newlib/**", "out/a.json")
+
+
 def test_blocked_todo_has_no_failures(tmp_path: Path):
     run = masked(check_run("tests[0]", FAILED, "TEST_REGRESSION 0.9 s1"), ["b"])
 
