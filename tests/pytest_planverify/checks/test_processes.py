@@ -116,7 +116,7 @@ def test_suspended_time_does_not_count_towards_the_limit_of_a_process(
 
 def test_exit_code_after_the_limit_still_counts_as_a_timeout(tmp_path: Path) -> None:
     code = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); time.sleep(60)"
-    result = run(code, tmp_path, 1.0)
+    result = run(code, tmp_path, 0.5)
     assert result.timed_out
     assert result.exit_code is None
 
@@ -164,7 +164,7 @@ import os, sys, time
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
-        late = "import sys, time; time.sleep(1); print(1, flush=True); open(sys.argv[1], 'w').write('x')"
+        late = "import sys, time; time.sleep(0.5); print(1, flush=True); open(sys.argv[1], 'w').write('x')"
         os.execve(sys.executable, [sys.executable, "-c", late, sys.argv[1]], {})
     os._exit(0)
 os.wait()

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hygiene_samples import FORBIDDEN, GRANTED, PRODUCT, SNIPPETS, TREE, product_with, signals, signs
+from hygiene_samples import GRANTED, PRODUCT, SNIPPETS, TREE, product_with, signals, signs
 
 from planner.model.baseline import JudgeKind
 from pytest_planverify.guards.hygiene.compare import ignored_packages, remove_young_caches
-from pytest_planverify.guards.hygiene.grants import Grants
 from pytest_planverify.guards.hygiene.source import UNKNOWN, dotted, fold
 
 CHEATS = [
@@ -30,10 +29,8 @@ CHEATS = [
 
 
 @pytest.mark.parametrize(("sign", "code"), CHEATS)
-@pytest.mark.parametrize("grants", [FORBIDDEN, GRANTED], ids=["forbidden", "granted"])
-def test_tampering_in_added_product_code_is_found(grants: Grants, sign: str, code: str) -> None:
-    found = signals(product_with(code), grants=grants)
-    assert sign in [each.sign for each in found]
+def test_tampering_in_added_product_code_is_found_despite_permission(sign: str, code: str) -> None:
+    assert sign in signs(product_with(code), grants=GRANTED)
 
 
 @pytest.mark.parametrize("code", SNIPPETS["honest"].values(), ids=SNIPPETS["honest"])

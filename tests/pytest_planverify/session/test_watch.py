@@ -51,22 +51,12 @@ TESTS: dict[str, str] = {
         "def test_2(): assert 0\n"
     ),
     "cuts": "def test_1(): open('.planverify/runs/run/journal.jsonl', 'w').close()\ndef test_2(): pass\n",
-    "leaves something": (
-        "import subprocess, sys\ndef test_1():\n"
-        "    command = [sys.executable, '-c', 'import time; time.sleep(60)', 'GRANDCHILD' + __file__]\n"
-        "    subprocess.Popen(command, start_new_session=True)\n"
-        "def test_2(): pass\n"
-    ),
-    "stops its parent": (
-        "import os, signal\ndef test_1(): os.kill(os.getppid(), signal.SIGSTOP)\ndef test_2(): pass\n"
-    ),
     "leaves pipes": (
         "import os, pathlib\ndef test_1():\n    for name in ('phases', 'w1.stacks', 'w2.log'):\n"
         "        pathlib.Path('.planverify/runs/run', name).unlink(missing_ok=True)\n"
         "        os.mkfifo(f'.planverify/runs/run/{name}')\n    os._exit(3)\n"
     ),
     "import stops": "raise KeyboardInterrupt\ndef test_1(): pass\n",
-    "stops": "import pytest\ndef test_1(): pytest.exit('enough')\ndef test_2(): pass\n",
     "dies when run again": (
         "import os\nruns = []\ndef test_1():\n    runs.append(1)\n    if len(runs) > 1: os._exit(0)\n"
         "    assert 0\ndef test_2(): pass\n"
@@ -210,12 +200,6 @@ def test_import_that_stops_the_session_names_its_file(bench: Bench):
     assert record.collecting == {"": "test_x.py"}
 
 
-def test_child_processes_of_a_worker_end_with_it(bench: Bench):
-    run(bench, "leaves something")
-
-    assert not is_something_left(bench)
-
-
 @forked_and_cold
 def test_interrupt_of_the_parent_ends_the_worker_and_keeps_its_record(bench: Bench):
     def interrupt() -> None:
@@ -277,13 +261,6 @@ def test_argument_that_lacks_or_misspells_a_class_suggests_the_test_in_it(bench:
         assert similar[0] == "TestCart::test_total"
 
 
-def test_test_that_stops_its_parent_does_not_stop_the_run(bench: Bench):
-    record = run(bench, "stops its parent", seconds=SHORT)
-
-    assert outcomes(record) == ["passed", "passed"]
-    assert outcomes(run(bench, "normal")) == ["passed", "passed"]
-
-
 def test_forged_records_are_ignored_and_counted(bench: Bench):
     record = run(bench, "forges")
 
@@ -300,13 +277,6 @@ def test_phase_of_a_crash_after_a_report_of_its_test_is_known(bench: Bench):
     death = death_of(run(bench, "dies when run again", "-p", "pytest_rerunfailures", "--reruns=1"))
 
     assert (death.nodeid, death.phase) == ("test_x.py::test_1", "call")
-
-
-def test_exception_that_ended_the_session_is_kept(bench: Bench):
-    record = run(bench, "stops")
-
-    assert record.stopped_by is not None
-    assert record.stopped_by["exceptions"][0]["message"] == "enough"
 
 
 def test_fork_server_does_not_import_the_libraries_of_the_parent():
