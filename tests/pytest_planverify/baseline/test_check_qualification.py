@@ -30,36 +30,25 @@ UNKNOWN = Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "quality"),
+    ("verdicts", "quality", "because"),
     [
-        ([R, R, R], Quality.RED_OK),
-        ([G, G], Quality.VACUOUS),
-        ([G, R], Quality.UNSTABLE),
-        ([FLAKY, R], Quality.UNSTABLE),
-        ([R, UNKNOWN], Quality.UNRUNNABLE),
-        ([Verdict.NOT_RUN], Quality.UNRUNNABLE),
-        ([Verdict.BLOCKED], Quality.UNRUNNABLE),
-        ([FLAKY], Quality.UNSTABLE),
+        ([R, R, R], Quality.RED_OK, "it fails before the work: assert 1 == 2"),
+        ([G, G], Quality.VACUOUS, "it passes before the work (2 of 2 times)"),
+        ([G, R], Quality.UNSTABLE, "it passed in 1 of 2 runs on the same tree"),
+        ([FLAKY, R], Quality.UNSTABLE, "it failed and passed in 1 of 2 runs on the same tree"),
+        ([FLAKY], Quality.UNSTABLE, "it failed and passed in 1 of 1 runs on the same tree"),
+        ([R, UNKNOWN], Quality.UNRUNNABLE, "it is inconclusive"),
+        ([Verdict.NOT_RUN], Quality.UNRUNNABLE, "it is not_run"),
     ],
 )
-def test_quality_of_a_check_follows_from_its_results(verdicts: list[Verdict], quality: Quality):
+def test_quality_of_a_check_follows_from_its_results_and_has_a_reason(
+    verdicts: list[Verdict], quality: Quality, because: str
+):
+    """The reason of a good check is the first line of its failure."""
     worth = worth_of([answer(each) for each in verdicts])
 
-    assert worth.quality is quality
+    assert (worth.quality, worth.because) == (quality, because)
     assert (worth.remedy is None) == (quality is Quality.RED_OK)
-    quoted = "it fails before the work: assert 1 == 2"  # the first line of the failure
-    assert (worth.because == quoted) == (quality is Quality.RED_OK)
-
-
-def test_reason_of_an_unstable_check_counts_the_runs_in_which_it_passed():
-    often = {
-        verdicts: worth_of([answer(each) for each in verdicts]).because for verdicts in ((G, R), (FLAKY, R))
-    }
-
-    assert often == {
-        (G, R): "it passed in 1 of 2 runs on the same tree",
-        (FLAKY, R): "it failed and passed in 1 of 2 runs on the same tree",
-    }
 
 
 @pytest.mark.parametrize(

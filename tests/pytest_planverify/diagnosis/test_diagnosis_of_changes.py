@@ -93,6 +93,21 @@ UNFIXED_TEXT = "-def full():\n+def whole():"
 UNFIXED = Hunk(path="tests/conftest.py", line=5, added=1, removed=1, side=Side.TEST, text=UNFIXED_TEXT)
 BY_CHANGE = {"files": ("shop/b.py", "tests/test_cart.py")}
 
+OLD = RequirementFact(name="client", asked="<6", installed="6.1", modules=("client",), file="tox.ini")
+SHELF = frame("shop/shelf.py", "put", 3)
+BELOW = error("TypeError", "x() missing 1 argument", TEST, SHELF, LIBRARY)
+ABOVE = error("TypeError", "x() missing 1 argument", TEST, LIBRARY, TEST, SHELF)
+GROUP = error("ExceptionGroup", "2 failures", TEST, LIBRARY, bases="BaseExceptionGroup Exception")
+UNUSED = {"message": "unused import", "path": "shop/cart.py", "line": 1}
+LINT = {"argv": ("flake8",), "tool": "flake8", "purpose": "lint", "findings": (UNUSED,)}
+
+
+def beside(path: str, text: str) -> Evidence:
+    """Return evidence of a test that failed after this change of another file of the tests."""
+    hunk = Hunk(path=path, line=1, added=1, side=Side.TEST, text=text)
+    return seen(ASSERTION, files=(path,), subjects=(PRODUCT,), hunks=(hunk,))
+
+
 CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("encoding of the locale, unchanged", seen(ASCII, files=("shop/b.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "encoding-of-machine"),
     ("encoding, by the change", seen(ASCII, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
@@ -144,6 +159,14 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("name that no Python has", seen(error("ImportError", "cannot import name 'overide' from 'typing' (/usr/lib/typing.py)", TEST, PRODUCT, name="typing"), files=("shop/cart.py",)), C.IMPORT_ERROR, Owner.PRODUCT, "import-failed"),
     ("socket of the machine", seen(error("FileNotFoundError", "[Errno 2] no", TEST, from_product("wire.connect(place)"), bases=OS, errno=2)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable"),
     ("versions", seen(error("pkg_resources.VersionConflict", "x", TEST)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "machine-lacks-something"),
+    ("library of another version, changed code", seen(BELOW, files=("shop/cart.py",), unmet=(OLD,)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "requirement-unmet"),
+    ("library of another version that only calls the tests, changed code", seen(ABOVE, files=("shop/cart.py",), unmet=(OLD,)), C.TYPE_ERROR, Owner.PRODUCT, "wrong-kind-inside-product"),
+    ("library of another version that only calls the tests, unchanged", seen(ABOVE, unmet=(OLD,)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "requirement-unmet"),
+    ("library of another version that groups the errors of its calls", seen(GROUP, exceptions_in_group=(ASSERTION,), files=("shop/cart.py",), unmet=(OLD,)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
+    ("new test file that is not used", beside("tests/other.py", "+x = 1"), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
+    ("new conftest", beside("tests/conftest.py", "+x = 1"), C.TEST_REGRESSION, Owner.TEST, "assertion-in-test"),
+    ("changed helper of the tests", beside("tests/other.py", " import shop\n+x = 1"), C.TEST_REGRESSION, Owner.TEST, "assertion-in-test"),
+    ("complaint about the product, only tests changed", Evidence(kind=EvidenceKind.COMMAND, command=LINT, changed=changed("tests/helpers.py")), C.LINT_ERROR, Owner.PRODUCT, "linter-complained"),
 )  # fmt: skip
 
 
@@ -257,30 +280,6 @@ def test_test_added_in_place_of_a_blank_line_is_a_new_demand():
     assert owners == [Owner.PRODUCT, Owner.TEST]
 
 
-OLD = RequirementFact(name="client", asked="<6", installed="6.1", modules=("client",), file="tox.ini")
-
-
-@pytest.mark.parametrize("files", [("shop/cart.py",), ()])
-@pytest.mark.parametrize("is_below", [True, False])
-def test_library_of_another_version_that_only_calls_the_tests_explains_no_failure_of_changed_code(
-    files: tuple[str, ...], is_below: bool
-):
-    other = frame("shop/shelf.py", "put", 3)
-    frames = (TEST, other, LIBRARY) if is_below else (TEST, LIBRARY, TEST, other)
-
-    found = diagnose(seen(error("TypeError", "x() missing 1 argument", *frames), files=files, unmet=(OLD,)))
-
-    assert (found.owner is Owner.ENVIRONMENT) is (is_below or not files)
-
-
-def test_library_that_groups_the_errors_of_its_calls_explains_none_of_them():
-    group = error("ExceptionGroup", "2 failures", TEST, LIBRARY, bases="BaseExceptionGroup Exception")
-
-    found = diagnose(seen(group, exceptions_in_group=(ASSERTION,), files=("shop/cart.py",), unmet=(OLD,)))
-
-    assert (found.category, found.owner) == (C.TEST_REGRESSION, Owner.PRODUCT)
-
-
 def test_tests_skipped_for_what_is_not_installed_are_an_environment_error():
     def skipped(*reasons: str) -> Evidence:
         return Evidence(kind=EvidenceKind.SELECTION, vacuous="all_skipped", skip_reasons=reasons)
@@ -326,14 +325,6 @@ def test_timeout_after_a_change_of_tests_only_belongs_to_the_changed_test():
     assert found.location == Location(path=helper, line=5, function="all_carts")
     assert found.runner_up is None
     assert with_product.owner is Owner.PRODUCT
-
-
-def test_complaint_of_a_linter_about_the_product_is_not_of_the_changed_tests():
-    finding = {"message": "unused import", "path": "shop/cart.py", "line": 1}
-    fact = {"argv": ("flake8",), "tool": "flake8", "purpose": "lint", "findings": (finding,)}
-    lint = Evidence(kind=EvidenceKind.COMMAND, command=fact, changed=changed("tests/helpers.py"))
-
-    assert diagnose(lint).owner is Owner.PRODUCT
 
 
 def test_timeout_in_a_product_thread_belongs_to_the_product():
@@ -399,21 +390,6 @@ def test_value_is_said_to_come_from_the_executed_of_two_functions_of_one_name():
     diagnosis = diagnose(seen(compared, subjects=both, executed=(ran,), red_tests=1))
 
     assert (diagnosis.suggestion or "").startswith("Cart.bump (shop/cart.py:7) returned 3 where test_total")
-
-
-@pytest.mark.parametrize(
-    ("path", "text", "owner"),
-    [
-        ("tests/other.py", "+x = 1", Owner.PRODUCT),
-        ("tests/conftest.py", "+x = 1", Owner.TEST),
-        ("tests/other.py", " import shop\n+x = 1", Owner.TEST),
-    ],
-    ids=["a new file", "a new conftest", "a changed helper"],
-)
-def test_unused_new_test_file_does_not_change_the_owner(path: str, text: str, owner: Owner):
-    hunk = Hunk(path=path, line=1, added=1, side=Side.TEST, text=text)
-
-    assert diagnose(seen(ASSERTION, files=(path,), subjects=(PRODUCT,), hunks=(hunk,))).owner is owner
 
 
 def test_empty_selection_is_not_located_at_an_unrelated_change():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from planner.catalog import parse_command
 from planner.catalog.output import read_findings
-from planner.model.evidence import ChangedFile, CommandFact, Evidence, ProcessEnd
+from planner.model.evidence import ChangedFile, CommandFact, Evidence, ExceptionFact, ProcessEnd
 from planner.model.taxonomy import Category
 from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis import diagnose
@@ -76,13 +76,19 @@ def test_tool_output_before_a_timeout_is_not_the_cause() -> None:
     assert diagnose(evidence.model_copy(update={"timed_out": True})).category is Category.TEST_TIMEOUT
 
 
+def parsed(text: str, first_party: frozenset[str] = frozenset()) -> ExceptionFact:
+    """Return the exception that a text shows."""
+    error = read_traceback(text, first_party)
+    assert error is not None
+    return error
+
+
 def test_pytest_report_is_parsed_like_a_traceback() -> None:
-    error = read_traceback(
+    error = parsed(
         "=== ERRORS ===\n____ ERROR collecting tests/test_wind.py ____\ntests/test_wind.py:5: in <module>\n"
         "    from kite.rope import length\nkite/rope.py:3: in <module>\n    import requestz\n"
         "E   ModuleNotFoundError: No module named 'requestz'\n"
     )
-    assert error is not None
     assert (error.type, error.name) == ("ModuleNotFoundError", "requestz")
     assert [(frame.path, frame.line) for frame in error.frames] == [
         ("tests/test_wind.py", 5),
@@ -91,11 +97,10 @@ def test_pytest_report_is_parsed_like_a_traceback() -> None:
 
 
 def test_pytest_report_names_the_file_with_the_syntax_error() -> None:
-    error = read_traceback(
+    error = parsed(
         '____ ERROR collecting tests/test_wind.py ____\nE     File "/p/kite/wind.py", line 6\n'
         "E       return round(1\nE   SyntaxError: '(' was never closed\n"
     )
-    assert error is not None
     assert (error.path, error.line) == ("/p/kite/wind.py", 6)
 
 
@@ -141,8 +146,7 @@ Extension modules: numpy (total: 1)
 
 
 def test_traceback_is_parsed_into_frames_and_exception() -> None:
-    error = read_traceback(TRACEBACK, frozenset({"shop"}))
-    assert error is not None
+    error = parsed(TRACEBACK, frozenset({"shop"}))
     named = (error.type, error.qualified, error.message)
     assert named == ("CartError", "shop.errors.CartError", "bad: cart")
     sides = ["stdlib", "third_party", "product", "framework", "test", "product"]
@@ -172,33 +176,26 @@ def test_traceback_is_parsed_into_frames_and_exception() -> None:
     ],
 )
 def test_details_of_the_last_traceback_line_are_kept(last: str, expected: dict[str, object]) -> None:
-    error = read_traceback(
-        f'Traceback (most recent call last):\n  File "a.py", line 1, in f\n{last}\n', frozenset({"shop"})
-    )
-    assert error is not None
+    text = f'Traceback (most recent call last):\n  File "a.py", line 1, in f\n{last}\n'
+    error = parsed(text, frozenset({"shop"}))
     assert {key: getattr(error, key) for key in expected} == expected
 
 
 def test_last_of_several_tracebacks_counts() -> None:
     text = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\nKeyError: 1\n\nDuring…\n\n'
-    error = read_traceback(text.replace("KeyError: 1", "ValueError: 2") + text + TRACEBACK)
-    assert error is not None
-    assert error.type == "CartError"
+    assert parsed(text.replace("KeyError: 1", "ValueError: 2") + text + TRACEBACK).type == "CartError"
 
 
 @pytest.mark.parametrize("path", ["shop/a.py", "./shop/a.py"])
 def test_syntax_error_without_a_header_is_parsed(path: str) -> None:
-    text = f'  File "{path}", line 7\n    def (\n        ^\nSyntaxError: invalid syntax\n'
-    error = read_traceback(text)
-    assert error is not None
+    error = parsed(f'  File "{path}", line 7\n    def (\n        ^\nSyntaxError: invalid syntax\n')
     assert (error.type, error.path, error.line) == ("SyntaxError", "shop/a.py", 7)
     assert error.object_side is Side.PRODUCT
 
 
 def test_truncated_internal_error_is_parsed() -> None:
     lines = ('  File "/p/conftest.py", line 2, in hook', "    raise", "ValueError: no")
-    error = read_traceback("".join(f"INTERNALERROR> {line}\n" for line in lines))
-    assert error is not None
+    error = parsed("".join(f"INTERNALERROR> {line}\n" for line in lines))
     assert error.frames[0].side is Side.TEST
 
 

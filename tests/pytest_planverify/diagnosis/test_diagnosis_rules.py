@@ -25,6 +25,7 @@ OURS = frame(
     module="pytest_planverify.journal",
     side=Side.FRAMEWORK,
 )
+GREEN = {"where": "alone", "passed": True}
 AGAIN = ({"where": "company", "passed": False}, {"where": "alone", "passed": False})
 
 
@@ -116,6 +117,12 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     ({**_contract("missing_function", expected="f(…)"), "headline": "m does not define f, it defines g"}, C.SPEC_MISMATCH, Owner.PRODUCT, "contract-broken", "it defines g. c.json promises f(…)."),
     (_contract("missing_module"), C.SPEC_MISMATCH, Owner.PRODUCT, "contract-broken", "The contract is c.json."),
     ({**_contract("unreadable"), "headline": "the contract cannot be used: c.json: no file"}, C.SPEC_MISMATCH, Owner.PLAN, "contract-broken", "the contract cannot be used: c.json: no file."),
+    (_test(error("ModuleNotFoundError", "", TEST, bases="ImportError", name="shop.rsi"), contract_path="contracts/rsi.json"), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-missing", "contracts/rsi.json describes it"),
+    (_test(error("KeyError", "x", TEST, PRODUCT), confirmations=(GREEN,) * 3), C.FLAKY_TEST, Owner.PRODUCT, "both-answers", "passed 3 of 3 times"),
+    (_test(error("MemoryError", "", PRODUCT)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses", "Memory ran out in total (shop/cart.py:3)"),
+    (_test(error("MemoryError", "", PRODUCT), confirmations=AGAIN[1:]), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses", "Memory ran out"),
+    (_test(error("MemoryError", "", PRODUCT), confirmations=(*AGAIN[1:], GREEN)), C.FLAKY_TEST, Owner.PRODUCT, "both-answers", "passed 1 of 2 times"),
+    (_test(error("MemoryError", "", _with_source(PRODUCT, "raise MemoryError")), confirmations=AGAIN), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product", "MemoryError"),
     (_contract("unresolved", function="f"), C.SPEC_MISMATCH, Owner.UNKNOWN, "contract-unresolved", "does not satisfy"),
     ({"kind": "manual", "headline": "ugly"}, C.TEST_REGRESSION, Owner.PRODUCT, "answered-no", "ugly"),
     ({**_selected(("tests/a.py", "missing_file"), ("b.py::c", "missing_id"), nearest=("tests/b.py",)), "headline": "no such file"}, C.TEST_NOT_FOUND, Owner.PLAN, "selection-empty", "tests/a.py: no such file; the nearest existing name is tests/b.py."),
@@ -224,6 +231,7 @@ def test_single_facts_get_the_diagnosis_of_the_table(
     diagnosis = _diagnosed(facts)
     assert (diagnosis.rule, diagnosis.category, diagnosis.owner) == (rule, category, owner)
     assert says in diagnosis.suggestion
+    assert diagnosis.suggestion.count("c.json") <= 1, "a contract is named once"
 
 
 RUNS: list[tuple[list[tuple[str, bool]], Repeatability, Category]] = [
@@ -246,36 +254,6 @@ def test_reruns_determine_repeatability(
     facts = _test(error("AssertionError", "assert 1 == 2", TEST), confirmations=confirmations)
     diagnosis = _diagnosed(facts)
     assert (diagnosis.repeatability, diagnosis.category) == (repeatability, category)
-
-
-def test_flaky_error_inside_the_product_belongs_to_the_product() -> None:
-    green = ({"where": "alone", "passed": True},) * 3
-    diagnosis = _diagnosed(_test(error("KeyError", "x", TEST, PRODUCT), confirmations=green))
-    assert (diagnosis.rule, diagnosis.owner) == ("both-answers", Owner.PRODUCT)
-    assert "passed 3 of 3 times" in diagnosis.suggestion
-
-
-@pytest.mark.parametrize(
-    ("passed", "raised_at", "category", "rule"),
-    [
-        ((), PRODUCT, C.ENVIRONMENT_ERROR, "system-refuses"),
-        ((False,), PRODUCT, C.ENVIRONMENT_ERROR, "system-refuses"),
-        ((False, True), PRODUCT, C.FLAKY_TEST, "both-answers"),
-        (
-            (False, False),
-            _with_source(PRODUCT, "raise MemoryError"),
-            C.TEST_REGRESSION,
-            "raised-in-product",
-        ),
-    ],
-    ids=["once", "again", "not always", "by a raise statement"],
-)
-def test_memory_error_belongs_to_the_environment_unless_it_is_flaky_or_raised_explicitly(
-    passed: tuple[bool, ...], raised_at: Frame, category: Category, rule: str
-) -> None:
-    reruns = tuple({"where": "alone", "passed": each} for each in passed)
-    diagnosis = _diagnosed(_test(error("MemoryError", "", raised_at), confirmations=reruns))
-    assert (diagnosis.category, diagnosis.rule) == (category, rule)
 
 
 def test_raising_frame_is_the_location_and_a_deeper_cause_has_its_own() -> None:
@@ -307,12 +285,6 @@ def test_service_that_the_test_itself_runs_is_no_part_of_the_environment(kind: s
     assert _diagnosed(_test(silent, stderr_tail="no answer\n")).category is C.ENVIRONMENT_ERROR
 
 
-def test_contract_of_the_todo_is_mentioned_for_a_missing_module() -> None:
-    missing = error("ModuleNotFoundError", "", TEST, bases="ImportError", name="shop.rsi")
-    diagnosis = _diagnosed(_test(missing, contract_path="contracts/rsi.json"))
-    assert "contracts/rsi.json describes it" in diagnosis.suggestion
-
-
 def test_diagnosis_of_printed_output_is_less_confident() -> None:
     last = "ModuleNotFoundError: No module named 'zz'\n"
     text = f'Traceback (most recent call last):\n  File "a.py", line 1, in f\n{last}'
@@ -325,11 +297,6 @@ def test_diagnosis_of_printed_output_is_less_confident() -> None:
 def test_paths_of_libraries_are_searched_in_bounded_time() -> None:
     found = _diagnosed(_test(error("ImportError", "/x" + "/lib.so" * 2_000, PRODUCT)))
     assert found.rule != "native-library-missing"
-
-
-def test_a_suggestion_names_the_file_of_a_contract_once() -> None:
-    seen = {**_contract("unreadable"), "headline": "the contract cannot be used: c.json: no file"}
-    assert _diagnosed(seen).suggestion == "the contract cannot be used: c.json: no file."
 
 
 def test_a_cut_list_of_differences_ends_visibly_in_a_suggestion() -> None:
