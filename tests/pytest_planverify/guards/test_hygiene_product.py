@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import base64
 import json
 import sys
@@ -19,7 +18,6 @@ from hygiene_samples import GRANTED, PRODUCT, SNIPPETS, TREE, product_with, sign
 
 from planner.model.baseline import JudgeKind
 from pytest_planverify.guards.hygiene.compare import ignored_packages, remove_young_caches
-from pytest_planverify.guards.hygiene.source import UNKNOWN, dotted, fold
 
 CHEATS = [
     pytest.param(sign, code, id=name)
@@ -298,12 +296,6 @@ def test_a_date_that_several_tests_mention_is_no_recognized_call() -> None:
     assert signs(change, tree={**TREE, "tests/test_at.py": tests}) == set()
 
 
-def test_names_in_long_chains_of_calls_are_read_in_few_steps() -> None:
-    chain = ast.parse("query" + ".where(1)" * 600).body[0]
-    assert isinstance(chain, ast.Expr)
-    assert dotted(chain.value, {}) == ""
-
-
 ROMAN = {4: "IV", 9: "IX", 1994: "MCMXCIV", 2024: "MMXXIV"}
 TITLES = {"Hello, World!": "hello-world", "Many  spaces": "many-spaces", "\u00dcber uns": "uber-uns"}
 PACKED = base64.b85encode(zlib.compress(json.dumps(TITLES).encode())).decode()
@@ -391,11 +383,6 @@ def test_extreme_constants_are_bounded(code: str) -> None:
     assert signs({"pkg/x.py": code}, tree={**TREE, "tests/test_x.py": tests}) == set()
 
 
-def test_replacement_that_makes_a_large_text_is_not_evaluated() -> None:
-    code = "('a' * 9_000).replace('a', 'b' * 9_000)"
-    assert fold(ast.parse(code, mode="eval").body) is UNKNOWN
-
-
 def test_many_patterns_of_paths_and_long_names_are_read_quickly() -> None:
     tree = {**TREE, **{f"pkg/part{number}.txt": "" for number in range(600)}}
     patterns = "".join(f"    open('out/{number}/*.txt')\n" for number in range(600))
@@ -406,22 +393,24 @@ def test_many_patterns_of_paths_and_long_names_are_read_quickly() -> None:
     assert time.process_time() - started < 5
 
 
-def test_long_blanks_in_data_are_read_in_linear_time() -> None:
+MANY_ANSWERS = "".join(f"    if name == 'n{number}': return {number}\n" for number in range(2_000))
+EQUAL_BY_TEXT = f"def __eq__(self, other): return str(self) == str(other) + {'[' * 150_000!r}"
+LARGE: dict[str, tuple[str, set[str]]] = {
+    "comparisons": (f"def f(name):\n{MANY_ANSWERS}", set()),
+    "exits": ("import os\ndef f():\n" + "    os._exit(1)\n" * 1_000, {"exit"}),
+    "brackets in the text of an equality": (f"class Word(str):\n    {EQUAL_BY_TEXT}\n", set()),
+    "a chain of calls": (f"X = query{'.where(1)' * 600}\n", set()),
+    "a replacement that makes a large text": ("X = ('a' * 9_000).replace('a', 'b' * 9_000)\n", set()),
+}
+
+
+@pytest.mark.parametrize(("code", "found"), LARGE.values(), ids=LARGE)
+def test_large_sources_beside_wide_data_are_read_in_linear_time(code: str, found: set[str]) -> None:
     tree = {**TREE, "tests/data/wide.txt": "a" + " " * 150_000 + "b"}
-    assert signs({"pkg/x.py": "X = 1"}, tree=tree) == set()
-
-
-def test_functions_of_many_comparisons_or_exits_are_read_in_linear_time() -> None:
-    lines = "".join(f"    if name == 'n{number}': return {number}\n" for number in range(2_000))
     started = time.process_time()
-    assert signs({"pkg/x.py": f"def f(name):\n{lines}"}) == set()
-    assert signs({"pkg/x.py": "import os\ndef f():\n" + "    os._exit(1)\n" * 1_000}) == {"exit"}
-    assert time.process_time() - started < 10
 
-
-def test_brackets_in_the_text_of_an_equality_are_read_in_linear_time() -> None:
-    equality = f"def __eq__(self, other): return str(self) == str(other) + {'[' * 150_000!r}"
-    assert signs({"pkg/x.py": f"class Word(str):\n    {equality}\n"}) == set()
+    assert signs({"pkg/x.py": code}, tree=tree) == found
+    assert time.process_time() - started < 5
 
 
 def test_thresholds_of_a_scale_are_not_flagged() -> None:

@@ -53,6 +53,11 @@ class _StrRaises(Exception):
         raise SystemExit(3)
 
 
+class _StrSkips(Exception):
+    def __str__(self) -> str:
+        pytest.skip("no message")
+
+
 class _ReprRaises:
     def __repr__(self) -> str:
         raise ValueError("no")
@@ -64,18 +69,11 @@ class _ReprRaises:
 
 def test_message_that_cannot_be_shown_or_is_huge_is_replaced_or_clipped() -> None:
     assert message_of(_StrRaises()) == "<__str__ raised SystemExit>"
+    assert message_of(_StrSkips()) == "<__str__ raised Skipped>"
     assert message_of(ValueError(_ReprRaises())) == "<__str__ raised ValueError>"
     huge = message_of(ValueError("x" * 10_000_000))
     assert len(huge) < LONGEST_MESSAGE + 40
     assert huge.endswith("(10000000 characters)")
-
-
-def test_message_that_skips_the_test_does_not_end_the_session() -> None:
-    class _Skips(Exception):
-        def __str__(self) -> str:
-            pytest.skip("no message")
-
-    assert message_of(_Skips()) == "<__str__ raised Skipped>"
 
 
 def test_lone_surrogates_are_escaped() -> None:
