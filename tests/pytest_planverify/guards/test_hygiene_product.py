@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import json
 import sys
@@ -18,6 +19,7 @@ from hygiene_samples import GRANTED, PRODUCT, SNIPPETS, TREE, product_with, sign
 
 from planner.model.baseline import JudgeKind
 from pytest_planverify.guards.hygiene.compare import ignored_packages, remove_young_caches
+from pytest_planverify.guards.hygiene.source import dotted
 
 CHEATS = [
     pytest.param(sign, code, id=name)
@@ -296,6 +298,12 @@ def test_a_date_that_several_tests_mention_is_no_recognized_call() -> None:
     assert signs(change, tree={**TREE, "tests/test_at.py": tests}) == set()
 
 
+def test_names_in_long_chains_of_calls_are_read_in_few_steps() -> None:
+    chain = ast.parse("query" + ".where(1)" * 600).body[0]
+    assert isinstance(chain, ast.Expr)
+    assert dotted(chain.value, {}) == ""
+
+
 ROMAN = {4: "IV", 9: "IX", 1994: "MCMXCIV", 2024: "MMXXIV"}
 TITLES = {"Hello, World!": "hello-world", "Many  spaces": "many-spaces", "\u00dcber uns": "uber-uns"}
 PACKED = base64.b85encode(zlib.compress(json.dumps(TITLES).encode())).decode()
@@ -399,7 +407,6 @@ LARGE: dict[str, tuple[str, set[str]]] = {
     "comparisons": (f"def f(name):\n{MANY_ANSWERS}", set()),
     "exits": ("import os\ndef f():\n" + "    os._exit(1)\n" * 1_000, {"exit"}),
     "brackets in the text of an equality": (f"class Word(str):\n    {EQUAL_BY_TEXT}\n", set()),
-    "a chain of calls": (f"X = query{'.where(1)' * 600}\n", set()),
     "a replacement that makes a large text": ("X = ('a' * 9_000).replace('a', 'b' * 9_000)\n", set()),
 }
 
