@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from forked import in_fork
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_planverify.journal import JournalTail, JournalWriter, read_journal
@@ -124,7 +124,6 @@ def test_records_of_a_forked_child_are_numbered_separately(path: Path):
     assert not record.journal_lost
 
 
-@settings(max_examples=60, deadline=None)
 @given(cuts=st.lists(st.integers(0, 400), max_size=6), texts=st.lists(st.text(), min_size=1, max_size=6))
 def test_reading_in_pieces_yields_all_records(cuts: list[int], texts: list[str], tmp_path_factory):
     path = tmp_path_factory.mktemp("journal") / "journal.jsonl"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from diagnosis_samples import error, failed, frame
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.evidence import (
@@ -475,7 +475,6 @@ DEPENDS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(SEEN, max_size=8), DEPENDS, st.randoms(use_true_random=False))
 def test_every_failure_has_one_cause_and_the_order_is_total(
     found: list[SeenFailure],

@@ -82,10 +82,6 @@ INTERNALERROR> AttributeError: 'TestReport' object has no attribute 'node'
 """
 
 
-def _changed(*paths: str) -> tuple[dict[str, str], ...]:
-    return tuple({"path": path} for path in paths)
-
-
 def _session(text: str = "", exit_code: int | None = 1, **more: Any) -> dict[str, Any]:
     return {"kind": "session", "stderr_tail": text, "process": {"exit_code": exit_code}, **more}
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from module_project import write_files
 
@@ -127,7 +127,6 @@ def test_the_traceback_of_an_expected_failure_is_not_its_reason(tmp_path: Path):
     assert "reason" not in finished(tmp_path, skipped, report("teardown"))
 
 
-@settings(deadline=None)
 @given(
     reports=st.lists(
         st.tuples(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import outcome_samples as samples
 import pytest
 from _pytest._io.wcwidth import wcswidth
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from outcome_samples import RSI_FAILURE, check, document, outcome, summary
 
@@ -478,7 +478,6 @@ def documents(
     return OutcomeDocument.model_validate(rewritten(sample))
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     shown=documents(ANY_TEXTS, ANY_TEXTS),
     width=st.none() | st.integers(24, 200),
@@ -494,7 +493,6 @@ def test_summary_is_always_printable(
     assert all(wcswidth(line) >= 0 for line in text.split("\n"))
 
 
-@settings(max_examples=60, deadline=None)
 @given(shown=documents(SHORT_TEXTS, PROSE), width=st.integers(80, 200), verbosity=st.integers(0, 2))
 def test_prose_never_exceeds_the_terminal_width(shown: OutcomeDocument, width: int, verbosity: int) -> None:
     text = summary(shown, width=width, verbosity=verbosity)

@@ -24,7 +24,7 @@ THERE = ("a.py", "b.py", "data.csv", "pytest.ini", "lib.so", "docs/text.md")
 NAMES = (*THERE, "new.py", "new.csv")
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(
     changes=st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["2", None]), max_size=2),
     read=st.frozensets(st.sampled_from(NAMES)),

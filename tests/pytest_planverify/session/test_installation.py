@@ -6,39 +6,30 @@ import os
 from pathlib import Path
 
 import pytest
+from diagnosis_samples import error, failed, frame
 from text_bundles import write_files
 
 from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame, RequirementFact
 from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner, Role
-from planner.model.verdicts import EvidenceKind, Phase, Side
+from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.session.installation import unmet_requirements, with_installation
 
-PRODUCT = Frame(path="shop/cart.py", line=1, function="<module>", side=Side.PRODUCT)
-TEST = Frame(path="tests/test_cart.py", line=3, function="test_total", side=Side.TEST)
-LIBRARY = Frame(path="/v/lib/attr/x.py", line=1, function="f", side=Side.THIRD_PARTY, module="attr.x")
+PRODUCT = frame("shop/cart.py", "<module>")
+TEST = frame("tests/test_cart.py", "test_total", 3)
+LIBRARY = frame("/v/lib/attr/x.py", "f", side=Side.THIRD_PARTY, module="attr.x")
+CART = (ChangedFile(path="shop/cart.py", side=Side.PRODUCT),)
 
 
 def missing(module: str, *frames: Frame, **more: object) -> ExceptionFact:
-    return ExceptionFact(
-        type="ModuleNotFoundError",
-        qualified="builtins.ModuleNotFoundError",
-        bases=("builtins.ImportError", "builtins.Exception"),
-        message=f"No module named '{module}'",
-        name=module,
-        frames=frames,
-        **more,
-    )
-
-
-def raised(kind: str, *frames: Frame, **more: object) -> ExceptionFact:
-    return ExceptionFact(type=kind, qualified=f"builtins.{kind}", frames=frames, **more)
+    message = f"No module named '{module}'"
+    return error("ModuleNotFoundError", message, *frames, bases="ImportError", name=module, **more)
 
 
 def evidence(*errors: ExceptionFact, **more: object) -> Evidence:
-    facts: dict[str, object] = {"kind": EvidenceKind.TEST, "phase": Phase.CALL, "changed": ()}
-    return Evidence(exceptions=errors, first_party=("shop",), **(facts | more))
+    """Return evidence of a test that failed although nothing was changed; ``more`` overrides its fields."""
+    return failed(*errors, **{"changed": (), **more})
 
 
 def test_unmet_requirements_are_reported(tmp_path: Path) -> None:
@@ -58,15 +49,9 @@ def test_unmet_requirements_are_reported(tmp_path: Path) -> None:
 
 
 def test_extension_module_of_any_name_is_looked_for(tmp_path: Path) -> None:
-    error = ExceptionFact(
-        type="ImportError",
-        qualified="builtins.ImportError",
-        message="cannot import name 'x' from 'a' (a.so)",
-        name="a",
-        path="a\0.so",
-    )
+    lacks = error("ImportError", "cannot import name 'x' from 'a' (a.so)", name="a", path="a\0.so")
 
-    assert with_installation(evidence(error), tmp_path).exceptions[0].nearest == ()
+    assert with_installation(evidence(lacks), tmp_path).exceptions[0].nearest == ()
 
 
 def test_repeated_options_of_setup_cfg_are_read_and_pipes_are_not(tmp_path: Path) -> None:
@@ -120,15 +105,14 @@ def test_source_for_another_python_than_the_one_that_runs_is_not_at_fault(
     file: str, text: str, tmp_path: Path
 ) -> None:
     (tmp_path / file).write_text(text)
-    newer = raised("SyntaxError", TEST, path="shop/cart.py", line=1, object_side=Side.PRODUCT)
-    lacking = raised("AttributeError", TEST, PRODUCT, name="batched", object_type="module itertools")
-    changed = (ChangedFile(path="shop/cart.py", side=Side.PRODUCT),)
+    newer = error("SyntaxError", "", TEST, path="shop/cart.py", line=1, object_side=Side.PRODUCT)
+    lacking = error("AttributeError", "", TEST, PRODUCT, name="batched", object_type="module itertools")
 
-    for error in (newer, lacking):
-        found = diagnose(with_installation(evidence(error), tmp_path))
+    for each in (newer, lacking):
+        found = diagnose(with_installation(evidence(each), tmp_path))
         assert (found.owner, found.rule) == (Owner.ENVIRONMENT, "requirement-unmet")
         assert f"but {file} requires >=9.1" in found.suggestion
-        found = diagnose(with_installation(evidence(error, changed=changed), tmp_path))
+        found = diagnose(with_installation(evidence(each, changed=CART), tmp_path))
         assert found.owner is not Owner.ENVIRONMENT
 
 
@@ -141,10 +125,9 @@ def test_name_that_a_built_module_lacks_is_the_builds_fault_if_its_source_is_new
     os.utime(built, (source.stat().st_mtime + age,) * 2)
     message = f"cannot import name 'total' from 'shop._fast' ({built})"
     path = "shop/_fast.cpython-311.so"
-    lacks = raised("ImportError", PRODUCT, message=message, name="shop._fast", path=path)
-    changed = (ChangedFile(path="shop/cart.py", side=Side.PRODUCT),)
+    lacks = error("ImportError", message, PRODUCT, name="shop._fast", path=path)
 
-    found = diagnose(with_installation(evidence(lacks, changed=changed), tmp_path))
+    found = diagnose(with_installation(evidence(lacks, changed=CART), tmp_path))
 
     assert (found.rule == "own-module-not-installed") is is_stale
     assert ("was not built from shop/_fast.c" in found.suggestion) is is_stale
@@ -230,7 +213,7 @@ def test_missing_module_lists_similar_modules_and_unbuilt_sources(tmp_path: Path
     assert nearest("slugifi") == nearest("shop") == ()
     lacks = "cannot import name '{}' from 'slugify' (/x/slugify/__init__.py)"
     for name, source in {"_speed": ("slugify/_speed.pyx",), "slugifi": ()}.items():
-        by_name = raised("ImportError", PRODUCT, name="slugify", message=lacks.format(name))
+        by_name = error("ImportError", lacks.format(name), PRODUCT, name="slugify")
         assert with_installation(evidence(by_name), tmp_path).exceptions[0].nearest == source
     quiet = Evidence(kind=EvidenceKind.ARTIFACT)
     assert with_installation(quiet, tmp_path) is quiet
@@ -240,16 +223,15 @@ UNMET = RequirementFact(name="pyyaml", asked=">=5", file="pyproject.toml")
 OLD = RequirementFact(
     name="attrs", asked=">=22", installed="19.1", modules=("attr",), file="pyproject.toml"
 )
-CART = (ChangedFile(path="shop/cart.py", side=Side.PRODUCT),)
-WRONG_TYPE = raised("TypeError", TEST, PRODUCT, LIBRARY, message="odd")
+WRONG_TYPE = error("TypeError", "odd", TEST, PRODUCT, LIBRARY)
 BY_HAND = PRODUCT.model_copy(update={"function": "total", "source": "raise Error(...)"})
 OTHER_LIBRARY = {"object_type": "module lib", "object_side": Side.THIRD_PARTY}
 
 
 ENVIRONMENT = C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT
-ODD = raised("TypeError", TEST, PRODUCT, message="odd")
-FULL = raised("OSError", PRODUCT, errno=28, message="No space left", bases=("builtins.Exception",))
-DATA_OF_PRODUCT = raised("FileNotFoundError", PRODUCT, path="data/a.json", errno=2)
+ODD = error("TypeError", "odd", TEST, PRODUCT)
+FULL = error("OSError", "No space left", PRODUCT, errno=28)
+DATA_OF_PRODUCT = error("FileNotFoundError", "", PRODUCT, path="data/a.json", errno=2)
 MISSPELT = missing("shop.slugifi", PRODUCT, nearest=("slugify",))
 OF_PRODUCT = C.TEST_REGRESSION, Owner.PRODUCT
 DIAGNOSES = {
@@ -262,13 +244,13 @@ DIAGNOSES = {
     ),
     "no module": (evidence(missing("shop._version", PRODUCT)), ENVIRONMENT, "own-module-not-installed"),
     "other library": (
-        evidence(raised("AttributeError", PRODUCT, **OTHER_LIBRARY)),
+        evidence(error("AttributeError", "", PRODUCT, **OTHER_LIBRARY)),
         ENVIRONMENT,
         "library-differs",
     ),
     "full disk": (evidence(FULL, changed=CART), ENVIRONMENT, None),
     "excluded version of an unrelated package": (
-        evidence(raised("ValueError", TEST, PRODUCT, message="x"), unmet=(OLD,)),
+        evidence(error("ValueError", "x", TEST, PRODUCT), unmet=(OLD,)),
         OF_PRODUCT,
         "raised-in-product",
     ),
@@ -306,8 +288,7 @@ def test_problems_of_the_installation_are_told_from_faults_of_the_product(
 def test_an_error_that_asks_for_a_declared_package_is_the_environment(
     kind: str, message: str, is_asked_for: bool
 ) -> None:
-    bases = ("builtins.ImportError",) if kind == "ImportError" else ()
-    found = diagnose(evidence(raised(kind, TEST, BY_HAND, message=message, bases=bases), unmet=(UNMET,)))
+    found = diagnose(evidence(error(kind, message, TEST, BY_HAND), unmet=(UNMET,)))
 
     assert (found.rule == "requirement-unmet") is is_asked_for
     assert found.owner is (Owner.ENVIRONMENT if is_asked_for else Owner.PRODUCT)
@@ -315,6 +296,6 @@ def test_an_error_that_asks_for_a_declared_package_is_the_environment(
 
 def test_loop_in_the_product_goes_to_the_coder_but_not_one_in_the_test() -> None:
     loops = PRODUCT.model_copy(update={"function": "total"})
-    stuck = evidence(raised("TimeoutError", TEST, loops), timed_out=True)
+    stuck = evidence(error("TimeoutError", "", TEST, loops), timed_out=True)
     assert diagnose(stuck).target_agent is Role.CODER
-    assert diagnose(evidence(raised("TimeoutError", TEST), timed_out=True)).target_agent is None
+    assert diagnose(evidence(error("TimeoutError", "", TEST), timed_out=True)).target_agent is None

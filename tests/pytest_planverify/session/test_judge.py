@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from record_samples import FAILURE, Session, command
 
@@ -448,7 +448,6 @@ RESULTS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(
     outcomes=RESULTS,
     status=st.sampled_from([None, 0, 1, 2, 3, 5]),

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from diagnosis_samples import error, failed, frame
 from example_project import todo
 
 from planner.errors import PlannerError
-from planner.model.evidence import ChangedFile, Evidence, ExceptionFact, Frame, Hunk
+from planner.model.evidence import ChangedFile, Evidence, Hunk
 from planner.model.journal import CheckRun
 from planner.model.outcome import Check, Diagnosis, Outcome
 from planner.model.plan import Todo
@@ -161,7 +162,7 @@ def test_failure_routing_of_the_plan_decides_the_target_agent(tmp_path: Path):
 
 
 def test_diagnosis_of_a_missing_module_knows_which_files_todos_may_write(tmp_path: Path):
-    missing = ExceptionFact(type="E", qualified="builtins.ModuleNotFoundError", name="newlib")
+    missing = error("ModuleNotFoundError", name="newlib")
     run = check_run("tests[0]", FAILED, "IMPORT_ERROR 0.9 s1")
     piece = run.evidence[0].model_copy(update={"exceptions": (missing,)})
     item = todo("a", "pytest x.py", allowed_files=["newlib/**"], expected_artifacts=["out/a.json"])
@@ -281,16 +282,12 @@ def test_changed_native_source_counts_if_the_criterion_loaded_a_module_built_of_
 
 @pytest.mark.parametrize("by_message", [True, False], ids=["message", "source"])
 def test_changed_file_that_the_error_names_counts_although_the_worker_did_not_read_it(by_message: bool):
-    changed = tuple(ChangedFile(path=path) for path in ("lib/web.js", "lib/other.js", "eb.js"))
     said = "['node', 'lib/web.js']"
-    source = None if by_message else said
-    frame = Frame(path="test_a.py", line=3, function="test_a", side=Side.TEST, source=source)
-    raised = ExceptionFact(
-        type="E", qualified="shop.E", message=said if by_message else "", frames=(frame,)
-    )
-    evidence = Evidence(kind=EvidenceKind.TEST, exceptions=(raised,))
+    changed = tuple(ChangedFile(path=path) for path in ("lib/web.js", "lib/other.js", "eb.js"))
+    message, source = said if by_message else "", None if by_message else said
+    raised = error("shop.E", message, frame("tests/test_a.py", "test_a", source=source))
 
-    facts = _with_reads({"changed": changed, "hunks": ()}, (), [evidence], is_complete=False)
+    facts = _with_reads({"changed": changed, "hunks": ()}, (), [failed(raised)], is_complete=False)
 
     assert [each.side for each in facts["changed"]] == [Side.PRODUCT, None, None]
 
@@ -320,10 +317,8 @@ def test_changed_code_that_the_criterion_did_not_read_is_marked():
 
 def test_changed_file_whose_test_the_worker_collected_is_of_the_tests_whatever_its_name():
     changed = (ChangedFile(path="tests.py", side=Side.PRODUCT), ChangedFile(path="a.py", side=Side.PRODUCT))
-    frame = Frame(path="tests.py", line=3, function="test_a", side=Side.TEST)
-    raised = ExceptionFact(type="KeyError", qualified="builtins.KeyError", frames=(frame,))
-    evidence = Evidence(kind=EvidenceKind.TEST, exceptions=(raised,))
+    raised = error("KeyError", "", frame("tests.py", "test_a", side=Side.TEST))
 
-    facts = _with_sides_of_tests({"changed": changed, "hunks": ()}, [evidence])
+    facts = _with_sides_of_tests({"changed": changed, "hunks": ()}, [failed(raised)])
 
     assert [each.side for each in facts["changed"]] == [Side.TEST, Side.PRODUCT]

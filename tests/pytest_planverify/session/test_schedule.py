@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from example_project import todo
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.planfile.loader import LoadedPlan, load_plan
@@ -103,7 +103,6 @@ def plans(draw: st.DrawFn) -> list[dict[str, Any]]:
     return draw(st.permutations(items))
 
 
-@settings(deadline=None, max_examples=80)
 @given(items=plans(), data=st.data(), lanes=st.integers(1, 3))
 def test_every_command_is_scheduled_once_after_its_dependencies(
     items: list[dict[str, Any]],

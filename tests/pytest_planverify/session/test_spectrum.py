@@ -10,11 +10,12 @@ from typing import Any, cast
 import coverage
 import pytest
 from baseline_samples import commit_all
+from diagnosis_samples import error, failed, frame
 from example_project import Example, Verified, todo
 
-from planner.model.evidence import Evidence, ExceptionFact, Frame
+from planner.model.evidence import Evidence
 from planner.model.outcome import TestResult
-from planner.model.verdicts import EvidenceKind, Side, TestOutcome, Verdict
+from planner.model.verdicts import EvidenceKind, TestOutcome, Verdict
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.observe import spectrum as module
 from pytest_planverify.session.confirm import MOST_GREEN, choose_recorded_tests, with_executed
@@ -255,11 +256,8 @@ def test_origin_of_none_is_the_last_function_that_returned_one_to_the_traceback_
         ("shop.py", line, name) for line, name in ((10, "find"), (20, "parse"), (30, "note"))
     )
     user, other = ("shop.py", "clean"), ("shop.py", "other")
-    frames = (Frame(path="shop.py", line=3, function="clean", side=Side.PRODUCT),)
-    raised = ExceptionFact(
-        type="TypeError", qualified="builtins.TypeError", message="not NoneType", frames=frames
-    )
-    evidence = Evidence(kind=EvidenceKind.TEST, nodeid=RED.nodeid, exceptions=(raised,))
+    raised = error("TypeError", "not NoneType", frame("shop.py", "clean", 3))
+    evidence = failed(raised, nodeid=RED.nodeid)
     red = {
         find: Execution(0, 0, {user: 1, other: 9}),
         parse: Execution(0, 0, {user: 2}),
