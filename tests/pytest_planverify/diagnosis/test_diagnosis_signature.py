@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from diagnosis_samples import error, failed, frame
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.evidence import (
-    ArtifactFact,
-    CommandFact,
-    ContractFact,
-    Evidence,
-    Finding,
-    Frame,
-    MetricFact,
-    ProcessEnd,
-    Selector,
-)
+from planner.model.evidence import Evidence, Frame
 from planner.model.taxonomy import Category
 from planner.model.verdicts import EvidenceKind
 from pytest_planverify.diagnosis import signature
@@ -108,57 +100,34 @@ def test_signatures_of_different_missing_modules_differ() -> None:
     assert missing("numpy") != missing("pandas")
 
 
-def _artifact(path: str) -> Evidence:
-    return Evidence(kind=EvidenceKind.ARTIFACT, artifact=ArtifactFact(path=path, problem="missing"))
+def metric(*recorded: str) -> dict[str, Any]:
+    fact = {"name": "rows", "operator": ">=", "expected": 1, "problem": "unmet", "recorded": recorded}
+    return {"kind": "metric", "metric": fact}
 
 
-def _metric(*recorded: str) -> Evidence:
-    fact = MetricFact(name="rows", operator=">=", expected=1, problem="unmet", recorded=recorded)
-    return Evidence(kind=EvidenceKind.METRIC, metric=fact)
-
-
-def _crash(stack: str = "") -> Evidence:
-    return Evidence(kind=EvidenceKind.SESSION, process=ProcessEnd(signal="SIGSEGV", stack=stack))
-
-
-def _ended(headline: str) -> Evidence:
-    process = ProcessEnd(exit_code=4, complete=True)
-    return Evidence(kind=EvidenceKind.SESSION, process=process, headline=headline)
-
-
+LINT = {"argv": ["ruff"], "tool": "ruff", "purpose": "lint", "findings": [{"message": "`os` unused"}]}
+ENDED = {"exit_code": 4, "complete": True}
 STACK = 'Current thread 0x01 (most recent call first):\n  File "a.py", line 1 in f'
-FACTS = {
-    "artifact": _artifact("a.json"),
-    "artifact-2": _artifact("b.json"),
-    "metric": _metric(),
-    "contract": Evidence(
-        kind=EvidenceKind.CONTRACT, contract=ContractFact(path="c.json", function="f", problem="signature")
-    ),
-    "selector": Evidence(
-        kind=EvidenceKind.SELECTION, selectors=(Selector(text="a.py", problem="missing_file"),)
-    ),
-    "command": Evidence(
-        kind=EvidenceKind.COMMAND,
-        command=CommandFact(
-            argv=("ruff",),
-            tool="ruff",
-            purpose="lint",
-            findings=(Finding(code="F401", message="`os` unused"),),
-        ),
-    ),
-    "process": _crash(),
-    "process-2": _crash(STACK),
-    "session": _ended("invalid action"),
-    "session-2": _ended("a plugin is required but not installed"),
-    "vacuous": Evidence(kind=EvidenceKind.SELECTION, vacuous="all_skipped"),
+FACTS: dict[str, dict[str, Any]] = {
+    "artifact": {"kind": "artifact", "artifact": {"path": "a.json", "problem": "missing"}},
+    "artifact-2": {"kind": "artifact", "artifact": {"path": "b.json", "problem": "missing"}},
+    "metric": metric(),
+    "contract": {"kind": "contract", "contract": {"path": "c", "function": "f", "problem": "signature"}},
+    "selector": {"kind": "selection", "selectors": [{"text": "a.py", "problem": "missing_file"}]},
+    "command": {"kind": "command", "command": LINT},
+    "process": {"kind": "session", "process": {"signal": "SIGSEGV"}},
+    "process-2": {"kind": "session", "process": {"signal": "SIGSEGV", "stack": STACK}},
+    "session": {"kind": "session", "process": ENDED, "headline": "invalid action"},
+    "session-2": {"kind": "session", "process": ENDED, "headline": "a plugin is required"},
+    "vacuous": {"kind": "selection", "vacuous": "all_skipped"},
 }
 
 
 def test_facts_without_exceptions_have_distinct_signatures() -> None:
-    found = {name: signature(evidence, Category.UNKNOWN) for name, evidence in FACTS.items()}
-    assert len(set(found.values())) == len(FACTS)
+    found = {signature(Evidence.model_validate(each), Category.UNKNOWN) for each in FACTS.values()}
+    assert len(found) == len(FACTS)
 
 
 def test_signature_ignores_metric_values() -> None:
-    one, other = _metric("1"), _metric("2", "3")
+    one, other = (Evidence.model_validate(each) for each in (metric("1"), metric("2", "3")))
     assert signature(one, Category.METRIC_UNMET) == signature(other, Category.METRIC_UNMET)
