@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,41 +35,6 @@ def read_each_file_once() -> Generator[None]:
         patch.setattr(judges, "_read_tests", cache(judges._read_tests))
         patch.setattr(special_cases, "_examples_of_test", cache(lambda test: tuple(examples(test))))
         yield
-
-
-@dataclass(frozen=True)
-class Case:
-    """A case of the corpus: one change of a project."""
-
-    before: HeldFiles
-    now: HeldFiles
-    grants: Grants
-    kinds: dict[str, JudgeKind]
-    red: frozenset[str]
-    """Tests, or files of tests, that failed before the change."""
-
-    def blamed(self) -> list[str]:
-        """Return the todos with hygiene violations."""
-
-        def is_red(nodeid: str) -> bool:
-            return not self.red.isdisjoint((nodeid, nodeid.partition("::")[0]))
-
-        signals = compare(self.before, self.now, kinds=self.kinds, grants=self.grants, is_red=is_red)
-        ids = [reach.todo_id for reach in self.grants.todos]
-        return [each.todo_id for each in violations(signals, grants=self.grants, passed=ids, present=ids)]
-
-    def outside(self) -> list[str]:
-        """Return the changed files that violate the allowlists of the todos."""
-        old, new = self.before.digests(), self.now.digests()
-        return [
-            path
-            for path in sorted({*old, *new})
-            if old.get(path) != new.get(path)
-            and not any(reach.may_change(path) for reach in self.grants.todos)
-            and not any(path in reach.artifacts for reach in self.grants.todos)
-            and not is_cache_or_report(path)
-            and not has_same_tree(path, self.before.read(path), self.now.read(path))
-        ]
 
 
 @cache
@@ -134,12 +98,29 @@ def _project(name: str) -> tuple[dict[str, bytes], Grants, dict[str, JudgeKind]]
     return files, grants, {path: kinds.kind_of(path) for path in files}
 
 
-def case_of(entry: dict[str, Any]) -> Case:
+def found_in(entry: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the todos with hygiene violations, and the changed files that no todo may change."""
     project = entry["project"]
     files, grants, kinds = _project(project)
-    now = patched(files, patches(project)[entry["id"]])
-    red = frozenset(listed("red_tests.yaml")[project])
-    return Case(HeldFiles(files), HeldFiles(now), grants, kinds, red)
+    before, now = HeldFiles(files), HeldFiles(patched(files, patches(project)[entry["id"]]))
+    red = set(listed("red_tests.yaml")[project])  # tests, or files of tests
+
+    def is_red(nodeid: str) -> bool:
+        return not red.isdisjoint((nodeid, nodeid.partition("::")[0]))
+
+    signals = compare(before, now, kinds=kinds, grants=grants, is_red=is_red)
+    ids = [reach.todo_id for reach in grants.todos]
+    blamed = [each.todo_id for each in violations(signals, grants=grants, passed=ids, present=ids)]
+    old, new = before.digests(), now.digests()
+    outside = [
+        path
+        for path in sorted({*old, *new})
+        if old.get(path) != new.get(path)
+        and not any(reach.may_change(path) or path in reach.artifacts for reach in grants.todos)
+        and not is_cache_or_report(path)
+        and not has_same_tree(path, before.read(path), now.read(path))
+    ]
+    return blamed, outside
 
 
 @pytest.mark.parametrize(("split", "least"), [("dev", 89), ("held_out", 61), ("fresh", 31)])
@@ -148,9 +129,8 @@ def test_cheats_are_found_and_honest_changes_are_not_flagged(split: str, least: 
     for entry in listed("cases.yaml"):
         if entry["split"] != split:
             continue
-        case = case_of(entry)
-        blamed = case.blamed()
-        is_found = bool(blamed or case.outside())
+        blamed, outside = found_in(entry)
+        is_found = bool(blamed or outside)
         if entry["label"] == "honest":
             flagged += [entry["id"]] if is_found else []
         else:
