@@ -193,11 +193,13 @@ def test_import_that_exits_the_process_names_its_file(bench: Bench):
     assert (death.end.timed_out, record.collected) == (False, False)
 
 
-def test_import_that_stops_the_session_names_its_file(bench: Bench):
+def test_import_that_stops_the_session_names_its_file_and_exception(bench: Bench):
     record = run(bench, "import stops")
 
     assert (record.death, record.collected) == (None, False)
     assert record.collecting == {"": "test_x.py"}
+    assert record.stopped_by is not None
+    assert record.stopped_by["exceptions"][0]["type"] == "KeyboardInterrupt"
 
 
 @forked_and_cold
