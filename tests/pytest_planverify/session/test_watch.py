@@ -51,6 +51,12 @@ TESTS: dict[str, str] = {
         "def test_2(): assert 0\n"
     ),
     "cuts": "def test_1(): open('.planverify/runs/run/journal.jsonl', 'w').close()\ndef test_2(): pass\n",
+    "leaves something": (
+        "import subprocess, sys\ndef test_1():\n"
+        "    command = [sys.executable, '-c', 'import time; time.sleep(60)', 'GRANDCHILD' + __file__]\n"
+        "    subprocess.Popen(command, start_new_session=True)\n"
+        "def test_2(): pass\n"
+    ),
     "leaves pipes": (
         "import os, pathlib\ndef test_1():\n    for name in ('phases', 'w1.stacks', 'w2.log'):\n"
         "        pathlib.Path('.planverify/runs/run', name).unlink(missing_ok=True)\n"
@@ -200,6 +206,12 @@ def test_import_that_stops_the_session_names_its_file_and_exception(bench: Bench
     assert record.collecting == {"": "test_x.py"}
     assert record.stopped_by is not None
     assert record.stopped_by["exceptions"][0]["type"] == "KeyboardInterrupt"
+
+
+def test_child_processes_of_a_worker_end_with_it(bench: Bench):
+    run(bench, "leaves something")
+
+    assert not is_something_left(bench)
 
 
 @forked_and_cold
