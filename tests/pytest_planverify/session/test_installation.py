@@ -48,12 +48,6 @@ def test_unmet_requirements_are_reported(tmp_path: Path) -> None:
     assert unmet_requirements(tmp_path / "nowhere") == ()
 
 
-def test_extension_module_of_any_name_is_looked_for(tmp_path: Path) -> None:
-    lacks = error("ImportError", "cannot import name 'x' from 'a' (a.so)", name="a", path="a\0.so")
-
-    assert with_installation(evidence(lacks), tmp_path).exceptions[0].nearest == ()
-
-
 def test_repeated_options_of_setup_cfg_are_read_and_pipes_are_not(tmp_path: Path) -> None:
     text = "[options]\ninstall_requires =\n  first-gone\n[options]\ninstall_requires =\n  last-gone\n"
     (tmp_path / "setup.cfg").write_text(text)
@@ -63,11 +57,16 @@ def test_repeated_options_of_setup_cfg_are_read_and_pipes_are_not(tmp_path: Path
     assert [each.name for each in unmet_requirements(tmp_path)] == ["last-gone"]
 
 
-@pytest.mark.parametrize("name", ["a" * 300 + ".b", "a\0.b", "/.b"])
-def test_missing_module_of_any_name_has_no_similar_ones(name: str, tmp_path: Path) -> None:
-    found = with_installation(evidence(missing(name, TEST)), tmp_path)
-
-    assert found.exceptions[0].nearest == ()
+@pytest.mark.parametrize(
+    "lacks",
+    [
+        *(missing(name, TEST) for name in ("a" * 300 + ".b", "a\0.b", "/.b")),
+        error("ImportError", "cannot import name 'x' from 'a' (a.so)", name="a", path="a\0.so"),
+    ],
+    ids=["long", "null byte", "path", "extension module"],
+)
+def test_missing_module_of_any_name_has_no_similar_ones(lacks: ExceptionFact, tmp_path: Path) -> None:
+    assert with_installation(evidence(lacks), tmp_path).exceptions[0].nearest == ()
 
 
 @pytest.mark.parametrize(("metadata", "unmet"), [("Name: odd\nVersion: 1.1build1\n", False), ("", True)])
