@@ -69,6 +69,12 @@ def test_failure_unrelated_to_the_work_does_not_qualify_a_check(
     assert worth_of([answer(R, *failure)], **facts).quality is quality
 
 
+def test_red_check_without_a_diagnosis_has_a_reason_too():
+    worth = worth_of([CheckAnswer(verdict=R)])
+
+    assert (worth.quality, worth.because) == (Quality.RED_OK, "it fails before the work")
+
+
 def test_failure_of_a_check_is_its_own_or_shared_through_its_tests():
     own = Failure(category=Category.LINT_ERROR, check_id="tests[0]")
     shared = Failure(category=Category.TYPE_ERROR, check_id="other", tests=("t.py::a",))
