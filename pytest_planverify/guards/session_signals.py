@@ -255,7 +255,7 @@ def _contradictions(sessions: Sequence[SessionSeen], before: SessionInventory) -
         without_body = (nodeid for each in session.inventories for nodeid in each.get("without_body", ()))
         green = {nodeid for nodeid, test in session.results.items() if test.outcome == "passed"}
         if names := [nodeid for nodeid in without_body if nodeid in green]:
-            message = f"passed, but the test did not run: {listed(names)}"
+            message = f"passed without being called: {listed(names)}"
             yield _signal("body-not-run", message, path=names[0].partition("::")[0], nodeid=names[0])
 
 

@@ -15,8 +15,7 @@ import os
 import sys
 import sysconfig
 import unittest
-from functools import cache, partial, wraps
-from inspect import isgenerator
+from functools import cache, partial
 from itertools import chain
 from operator import attrgetter, is_
 from types import FunctionType, MappingProxyType, MethodType, ModuleType
@@ -296,7 +295,9 @@ class TamperingObserver:
 
     def passed_without_body(self, item: pytest.Item, nodeid: str) -> None:
         """Record a test that was reported as passed although its function was never called."""
-        if isinstance(item, pytest.Function) and len(self._without_body) < MOST_BODIES:
+        # unittest calls its test methods itself, so that their calls are not observed.
+        is_plain = isinstance(item, pytest.Function) and type(item).__module__ != "_pytest.unittest"
+        if is_plain and len(self._without_body) < MOST_BODIES:
             self._without_body.append(nodeid)
 
     def write(self, journal: JournalWriter, worker: str, manager: pytest.PytestPluginManager) -> None:
@@ -361,22 +362,6 @@ class FailureTally:
         self._runs += 1
         if error is not None and not isinstance(error, _NOT_FAILURES):
             self.raised += 1
-
-    def observed(self, body: Callable[..., object]) -> Callable[..., object]:
-        """Return a test method that counts its executions, for unittest, which calls it itself."""
-
-        @wraps(body)
-        def run(*args: object, **kwargs: object) -> object:
-            try:
-                result = body(*args, **kwargs)
-            except BaseException as error:
-                self.ran(error)
-                raise
-            if not isgenerator(result):  # which has executed nothing yet
-                self.ran(None)
-            return result
-
-        return run
 
     def made(
         self,

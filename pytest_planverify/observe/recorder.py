@@ -15,7 +15,6 @@ import math
 import os
 from fnmatch import fnmatch
 from functools import cached_property
-from inspect import iscoroutinefunction
 from itertools import chain, islice
 from json import dumps  # bound early: a test may have replaced it while its failure is reported
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest import main, mark
 from _pytest._io.saferepr import saferepr
-from _pytest.unittest import TestCaseFunction
 
 from pytest_planverify.guards.tamper_observer import FailureTally, TamperingObserver
 from pytest_planverify.observe.audit import PLUGIN, WORKER_VARIABLE, spec_for_workers
@@ -319,15 +317,6 @@ class Recorder(ComparedValues):
             raise
         self._failures.ran(None)
         return result
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> None:
-        """Observe the test bodies that unittest calls itself; a coroutine function counts as called."""
-        if isinstance(item, TestCaseFunction):
-            if iscoroutinefunction(item.obj):
-                self._failures.ran(None)
-            else:
-                item.obj = self._failures.observed(item.obj)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None, None, None]:

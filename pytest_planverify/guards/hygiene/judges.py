@@ -634,6 +634,10 @@ def _hook_findings(before: Module | None, now: Module) -> Iterator[HygieneSignal
             continue
         specified = re.search(r"specname='(\w+)'", " ".join(map(ast.unparse, node.decorator_list)))
         name = specified[1] if specified else node.name
+        # The method with which unittest runs a test of a class, and records its result.
+        if ast.unparse(node.args) == "self, result=None" and name == "run" and not _calls_super(node):
+            message = "The method run decides itself how tests are run"
+            yield file_signal("outcome-hook", message, now.path, line=node.lineno, after=now.line(node))
         parts = ast.walk(node) if name.startswith("pytest_") else ()
         place = next((each for each in parts if _decides(name, each, node)), None)
         if place is not None:
@@ -645,6 +649,11 @@ def _hook_findings(before: Module | None, now: Module) -> Iterator[HygieneSignal
         for start, (sign, message) in _LISTS.items():
             if text.startswith(start) and not text.endswith(("= []", "= ()")) and shape(node) not in known:
                 yield file_signal(sign, message, now.path, line=node.lineno, after=text)
+
+
+def _calls_super(method: Function) -> bool:
+    calls = (ast.unparse(each.func) for each in ast.walk(method) if isinstance(each, ast.Call))
+    return f"super().{method.name}" in calls
 
 
 def _decides(name: str, node: ast.AST, hook: Function) -> bool:

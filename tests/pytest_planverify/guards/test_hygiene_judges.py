@@ -133,6 +133,9 @@ LOSSES = {
     },
     "outcome-hook": {
         "own conftest values": added("def pytest_sessionfinish(session):\n    session.exitstatus = 0"),
+        "runs its tests itself": added(
+            "class Base:\n    def run(self, result=None):\n        result.addSuccess(self)"
+        ),
     },
 }
 
@@ -163,6 +166,9 @@ REFACTORED = {
     "to a helper": (
         SIGN_TEST,
         f"{HELPER}\n" + SIGN_TEST.replace(EQUAL, 'same(parts, ["one", "two"])'),
+    ),
+    "around unittest's own run": added(
+        "class Base:\n    def run(self, result=None):\n        with HOME:\n            super().run(result)"
     ),
     "a predicate": (
         EQUAL,

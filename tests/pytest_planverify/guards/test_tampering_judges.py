@@ -7,7 +7,6 @@ import math
 import os
 import sys
 import unittest
-from collections.abc import Iterator
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -22,7 +21,6 @@ from pluggy import HookCaller, PluginManager
 
 from pytest_planverify.guards import tamper_observer
 from pytest_planverify.guards.tamper_observer import (
-    FailureTally,
     ObservedJudges,
     TamperingObserver,
     environment_files,
@@ -225,7 +223,7 @@ def test_tampering_facts_are_written_once_or_marked_incomplete() -> None:
     assert incomplete.kwargs == {"worker": "gw0", "incomplete": True}
 
 
-def test_tests_without_a_body_are_recorded_up_to_a_limit(request: pytest.FixtureRequest) -> None:
+def test_bodies_of_unittest_tests_are_not_checked(request: pytest.FixtureRequest) -> None:
     observer = TamperingObserver()
     observer.passed_without_body(request.node, "a.py::test_a")
     observer.passed_without_body(request.session, "session")  # type: ignore[arg-type]
@@ -233,19 +231,4 @@ def test_tests_without_a_body_are_recorded_up_to_a_limit(request: pytest.Fixture
     for number in range(400):
         observer.passed_without_body(request.node, str(number))
     assert len(observer._without_body) == 200
-
-
-def test_body_of_a_unittest_test_is_observed_where_unittest_calls_it() -> None:
-    def fails() -> None:
-        raise AssertionError
-
-    def waits() -> Iterator[None]:
-        yield
-
-    tally = FailureTally()
-    tally.passed = True
-    tally.observed(waits)()
-    assert tally.unproved  # a generator was made, and none of its code was executed
-    with pytest.raises(AssertionError):
-        tally.observed(fails)()
-    assert (tally.unproved, tally.raised) == (False, 1)
+    assert "unittest" in sys.modules
