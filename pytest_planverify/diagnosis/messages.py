@@ -14,10 +14,8 @@ if TYPE_CHECKING:
 _COMPARISON = re.compile(
     r"^assert (?P<left>.+?) (?P<operator>==|!=|<=|>=|<|>|is not|is|not in|in) (?P<right>.+)$"
 )
-_UNITTEST = re.compile(
-    r"^(?:(?:First )?\w+ differ: )?(?P<left>.+?) (?P<operator>!=) (?P<right>.+?)(?: : .*)?$"
-)
-"""An assertion of unittest: ``1 != 2``, ``Lists differ: [1] != [2]``, with or without a message."""
+_UNITTEST = re.compile(r"^(?:(?:First )?\w+ differ: )?(?P<left>.+?) != (?P<right>.+?)(?: : .*)?$")
+"""A failed assertEqual: ``1 != 2``, ``Lists differ: [1] != [2]``, with or without a message."""
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{4,}")
 _WHERE = re.compile(r"^ *\+ +(?:where|and) +(?P<value>.+?) = (?P<call>[^\n]+)$", re.MULTILINE)
 _FUNCTION = re.compile(
@@ -75,11 +73,13 @@ def alike(name: str, names: Iterable[str], cutoff: float = 0.75) -> str | None:
 def comparison(error: ExceptionFact) -> tuple[str, str, str] | None:
     """Return the compared values of a failed assertion as rendered: left, operator, right; or ``None``.
 
-    Only the first three lines of the message are inspected; later ones show differences.
+    The operator is that of the assertion, so ``==`` for the ``1 != 2`` of assertEqual. Only the first three
+    lines of the message are inspected; later ones show differences.
     """
     for line in error.message.splitlines()[:3]:
         if found := _COMPARISON.match(line) or (_UNITTEST.match(line) if line[:1] != " " else None):
             left, right = found["left"], found["right"]
+            operator = "==" if found.re is _UNITTEST else found["operator"]
             # A negation, or parentheses around the whole condition: it is more than one comparison.
             if line.startswith("assert not ") or left.startswith("not "):
                 return None
@@ -88,7 +88,7 @@ def comparison(error: ExceptionFact) -> tuple[str, str, str] | None:
             start = _first_difference(left, right) - _BEFORE_DIFFERENCE
             if start > 0 and max(len(left), len(right)) > _LONGEST_VALUE:
                 left, right = f"…{left[start:]}", f"…{right[start:]}"
-            return quote(left, _LONGEST_VALUE), found["operator"], quote(right, _LONGEST_VALUE)
+            return quote(left, _LONGEST_VALUE), operator, quote(right, _LONGEST_VALUE)
     return None
 
 

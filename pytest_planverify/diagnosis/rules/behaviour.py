@@ -234,9 +234,7 @@ def _comparison(case: Case, test: str, given: str | None, function: Frame | None
     if operator.endswith("containing"):
         expects = f"one {expects}"
     if operator == "!=":
-        # unittest prints ``!=`` for a failed assertEqual, so the right operand is expected after all.
-        is_unittest = not case.error.message.startswith("assert")
-        expects = right if is_unittest else f"anything but {right}"
+        expects = f"anything but {right}"
     # Of ``len(total(x)) == 2`` the function returned what ``len`` was applied to, not the compared value.
     clipped = left.strip("…") if "…" in left else None
     # That the product took part is known if the test names a part of it, or executed one.

@@ -197,6 +197,7 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_test(error("AssertionError", "assert (1 == 1 and 2 == 3)", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "test_a (tests/test_a.py:3) fails: AssertionError: assert (1 == 1 and 2 == 3)"),
     (_test(error("AssertionError", "1 != 2", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "got 1 where it expects 2"),
     (_test(error("AssertionError", "assert 1 != 1", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "anything but 1"),
+    (_test(error("AssertionError", "a message\nassert 1 != 1", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "anything but 1"),
     (_test(error("AssertionError", "assert 'a' == 'b'", _with_source(TEST, "assert wanted == strip(raw)"))), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "got 'b' where it expects 'a'"),
     (_test(error("AssertionError", "assert 'a' in 'b'", _with_source(TEST, "assert 'a' in out"))), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "got 'b' where it expects one containing 'a'"),
     (_test(error("AssertionError", "assert 3 < 2", TEST), phase="setup"), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "expects < 2"),
