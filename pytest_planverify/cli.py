@@ -374,6 +374,8 @@ def report(
     except ValueError as error:
         raise UsageMistake(str(error)) from None
     flat = load_tree(plan_or_usual(plan)).load_all().flat()
+    if report.path is not None:
+        flat.refuse_to_replace(report.path)
     found = find_outcomes(flat.loaded, None, flat.files)
     if found.document is None:
         raise PlannerError(f"{found.path}: there are no outcomes; run first: {found.verify}")

@@ -20,7 +20,7 @@ from planner.model.base import qualified
 from planner.model.plan import MAX_TODOS, Todo, TodoStatus
 from planner.planfile.discovery import PLAN_ENDINGS, plan_boundary
 from planner.planfile.document import plan_file_error
-from planner.planfile.loader import LoadedPlan, load_plan, plan_id_of, shown_path
+from planner.planfile.loader import LoadedPlan, file_error, load_plan, plan_id_of, shown_path
 from planner.planfile.project_files import is_below
 
 if TYPE_CHECKING:
@@ -70,6 +70,12 @@ class FlatPlan:
     def parts(self) -> tuple[LoadedPlan, ...]:
         """Return every plan file once, top plan first, as loaded."""
         return tuple({part.path: part for part in (self.loaded, *self.files.values())}.values())
+
+    def refuse_to_replace(self, output: Path) -> None:
+        """Raise :class:`planner.errors.PlannerError` if an output file is one of the plan's own files."""
+        # Links are resolved, as two names of one file would overwrite it, too.
+        if any(os.path.realpath(output) == os.path.realpath(part.path) for part in self.parts):
+            raise file_error(output, "this is the plan itself; name another file")
 
 
 @dataclass(slots=True, eq=False)

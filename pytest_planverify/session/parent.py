@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 from collections import Counter
+from itertools import product
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import pytest
@@ -175,6 +176,9 @@ def _run(
     )
     plans = load_plans(settings.plans)
     require_known_options(facts.config, settings, plans[0].plan.root)
+    outputs = [settings.outcomes, *(report.path for report in settings.reports)]
+    for chosen, output in product(plans, filter(None, outputs)):
+        chosen.flat.refuse_to_replace(output)
     if settings.outcomes is not None:  # before the run, whose results would be lost
         prepare_place(settings.outcomes)
     counts: Counter[Path] = Counter()

@@ -56,3 +56,15 @@ def test_an_unknown_format_is_refused_before_anything_runs(shop: Path) -> None:
     assert report("pdf", cwd=shop).status == 2
     assert report("junit=", cwd=shop).status == 2
     assert "run first" in report("junit", cwd=shop).err
+
+
+def test_no_output_replaces_the_plan(shop: Path) -> None:
+    text = (shop / "plan.yaml").read_text()
+    (shop / "link.yaml").symlink_to("plan.yaml")
+    for option in "--planverify-outcomes=link.yaml", "--planverify-report=junit=plan.yaml":
+        done = verify("plan.yaml", option, cwd=shop)
+        assert done.returncode == 4
+        assert "this is the plan itself; name another file" in done.stdout + done.stderr
+    assert not (shop / ".planverify").exists()
+    assert report("junit=plan.yaml", cwd=shop).status == 4
+    assert (shop / "plan.yaml").read_text() == text
