@@ -219,8 +219,11 @@ class Failure(ReadValue):
 
         A change at the place of the fault can, even with a low score. No other one can if the machine is at
         fault, or if the failure is the change of a file that must not be changed. A change of a test cannot
-        if the product is at fault, unless a person must look at it.
+        if the product is at fault, unless a person must look at it. None can if the failure is from
+        before the work.
         """
+        if self.since is Since.PRE_EXISTING:
+            return ()
         path = None if self.location is None else self.location.path
         is_of_code = self.owner not in (Owner.ENVIRONMENT, Owner.HARNESS) and self.category not in (
             Category.HYGIENE_VIOLATION,

@@ -81,9 +81,8 @@ class Problem:
 
     @property
     def hunk(self) -> Hunk | None:
-        """The change in the function most likely at fault; ``None`` if no candidate was changed."""
-        candidates = self.failure.candidates if self.failure else ()
-        return next((each.hunk for each in candidates if each.hunk is not None), None)
+        """The change that most likely caused the failure; ``None`` if there is none."""
+        return next(iter(self.failure.suspected_changes if self.failure else ()), None)
 
     @property
     def consequences(self) -> str:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.model.verdicts import CheckKind, Since, TestOutcome, Verdict
+from planner.model.verdicts import CheckKind, TestOutcome, Verdict
 from planner.policy.outcomes import failures_of
 from planner.text.display import cells, counted, padded, wrapped
 from pytest_planverify.checks.result import title_of
@@ -243,9 +243,7 @@ class _Summary:
         self._write_message(failure.stack_trace_head or "")
         if place := failure.location:
             self._line("where", place.shown + (f" in {place.function}" if place.function else ""))
-        # A failure from before the work is not due to its changes.
-        changed = () if failure.since is Since.PRE_EXISTING else failure.suspected_changes
-        for hunk in changed[:MOST_CHANGES]:
+        for hunk in failure.suspected_changes[:MOST_CHANGES]:
             where = f" in {hunk.function}" if hunk.function else ""
             self._line("changed ", f"{hunk.path}:{hunk.line} (+{hunk.added} -{hunk.removed}){where}")
         self._prose("fix", facts.get("fix", ""))

@@ -24,7 +24,7 @@ from planner.model.outcome import (
 )
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category, Owner, Role
-from planner.model.verdicts import CheckKind, TestOutcome, TodoState, Verdict
+from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
 from pytest_planverify.reports.cases import ReportInput, safe
 from pytest_planverify.reports.formats import FORMATS, Report, render, report_to_github, write_reports
 from pytest_planverify.reports.html import draw
@@ -225,6 +225,16 @@ def test_markdown_has_location_role_and_rerun_or_one_line_when_green() -> None:
     assert len(green.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize("name", ["markdown", "html"])
+def test_reports_show_only_changes_that_can_have_caused_the_failure(name: str) -> None:
+    hunk = Hunk(path="shop/tax.py", line=7, text="+    return x * 3")
+    took_part = Candidate(path="shop/tax.py", line=7, score=0.6, hunk=hunk)
+    unrelated = took_part.model_copy(update={"score": 0.1})
+    assert hunk.text in rendered(name, red(failure(candidates=(took_part,))))
+    assert hunk.text not in rendered(name, red(failure(candidates=(unrelated,))))
+    assert hunk.text not in rendered(name, red(failure(candidates=(took_part,), since=Since.PRE_EXISTING)))
+
+
 def test_hostile_text_is_escaped_in_every_format() -> None:
     named = red(failure(location=Location(path=f"shop/{HOSTILE}.py"), suggestion=HOSTILE))
     for found in (red(), named):
@@ -333,7 +343,9 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Any]:
 
 def test_red_page_shows_graph_causes_with_hunks_and_todos(show: Any) -> None:
     hunk = Hunk(path="shop/tax.py", line=7, text="@@ -7 +7 @@\n-    return x * 2\n+    return x * 3")
-    candidate = Candidate(path="shop/tax.py", line=7, function="tax", reasons=("changed",), hunk=hunk)
+    candidate = Candidate(
+        path="shop/tax.py", line=7, function="tax", reasons=("changed",), score=0.6, hunk=hunk
+    )
     found = red(failure(candidates=(candidate,)))
     page = show(page_of(found, todo("tax"), todo("inv", "tax"), todo("ok")))
     assert page.locator("svg g").count() == 3
