@@ -100,6 +100,8 @@ class ReportInput:
     """By plan id, the plan's root relative to the top of the repository; the top itself is ``""``."""
     todos: Mapping[str, Sequence[Todo]] = field(default_factory=dict[str, "Sequence[Todo]"])
     """By plan id, its todos including those of its sub-plans."""
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By plan id, the plan file relative to the top of the repository."""
 
     @property
     def holds(self) -> bool:
@@ -202,8 +204,7 @@ class ReportInput:
         )
 
     def _plan_path(self, outcome: Outcome) -> str:
-        paths = {each.todo_list_id: each.path for each in self.document.plans}
-        return paths.get(outcome.plan or "", next(iter(paths.values()), "plan.yaml"))
+        return self.files.get(outcome.plan or "", next(iter(self.files.values()), "plan.yaml"))
 
 
 def _signature_of(outcome: Outcome, failure: Failure) -> str:

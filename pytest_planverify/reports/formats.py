@@ -64,21 +64,24 @@ def parse_report(text: str, folder: Path) -> Report:
 
 
 def report_input(document: OutcomeDocument, plans: Iterable[FlatPlan]) -> ReportInput:
-    """Return the input of all formats: the outcomes, and of each plan its todos and its root folder.
+    """Return the input of all formats: the outcomes, and of each plan its todos, root folder and file.
 
-    The folder is relative to the repository, found by its ``.git``, else to the current directory.
+    The paths are relative to the repository, found by its ``.git``, else to the current directory.
     """
     from pytest_planverify.reports.cases import ReportInput
 
     folders: dict[str, str] = {}
     todos: dict[str, Sequence[Todo]] = {}
+    files: dict[str, str] = {}
     for loaded in (flat.loaded for flat in plans):
         root = loaded.root
         tops = (folder for folder in (root, *root.parents) if (folder / ".git").exists())
-        relative = os.path.relpath(root, next(tops, Path.cwd())).replace(os.sep, "/")
-        folders[loaded.plan.todo_list_id] = "" if relative == "." else relative
+        top = next(tops, Path.cwd())
+        folder, file = (os.path.relpath(each, top).replace(os.sep, "/") for each in (root, loaded.path))
+        folders[loaded.plan.todo_list_id] = "" if folder == "." else folder
+        files[loaded.plan.todo_list_id] = file
         todos[loaded.plan.todo_list_id] = loaded.plan.items
-    return ReportInput(document, folders, todos)
+    return ReportInput(document, folders, todos, files)
 
 
 def write_reports(given: ReportInput, reports: Sequence[Report], root: Path) -> Iterator[str]:

@@ -25,8 +25,16 @@ from planner.model.outcome import (
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
+from planner.planfile.tree import load_tree
 from pytest_planverify.reports.cases import ReportInput, safe
-from pytest_planverify.reports.formats import FORMATS, Report, render, report_to_github, write_reports
+from pytest_planverify.reports.formats import (
+    FORMATS,
+    Report,
+    render,
+    report_input,
+    report_to_github,
+    write_reports,
+)
 from pytest_planverify.reports.html import draw
 from pytest_planverify.reports.reporter_session import merge_allure_results
 
@@ -203,8 +211,20 @@ def test_failures_of_one_cause_are_one_problem_as_is_an_unexplained_check() -> N
     joined = found.model_copy(update={"causes": (cause,)})
     assert [len(problem.tests) for problem in given(joined).problems] == [3]
     [unexplained] = given(only(CheckKind.ARTIFACT, Verdict.FAILED, 1, reason="gone")).problems
-    assert unexplained.path == "examples/momentum/plan.yaml"
     assert "gone" in unexplained.headline
+
+
+def test_the_plan_is_the_place_of_a_failure_without_one_relative_to_the_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+    folder = tmp_path / "services/shop"
+    folder.mkdir(parents=True)
+    (folder / "plan.yaml").write_text(f"todo_list_id: {PLAN}\nitems: [{{id: tax, title: Tax}}]\n")
+    monkeypatch.chdir(folder)
+    flat = load_tree(Path("plan.yaml")).load_all().flat()
+    [problem] = report_input(red(failure(location=None)), [flat]).problems
+    assert problem.path == "services/shop/plan.yaml"
 
 
 def test_prometheus_output_is_parsable() -> None:
