@@ -119,11 +119,18 @@ class ReportInput:
             case
             for outcome in self.document.outcomes
             for check in outcome.checks
-            for case in _cases(outcome, check, red if check.counts_as.is_red else SKIPPED)
+            for case in _cases(
+                outcome, check, red if check.counts_as.is_red else SKIPPED, self.name_of(outcome)
+            )
         ]
         if not self.holds and not any(case.status == FAILED for case in cases):
             cases.append(ReportCase(RUN, "exit status", FAILED, self.exit_reason))
         return cases
+
+    def name_of(self, outcome: Outcome) -> str:
+        """Return the id of a todo, in a run of several plans with that of its plan: ``shop::prices``."""
+        several = len(self.document.plans) > 1
+        return f"{outcome.plan}::{outcome.todo_id}" if several else outcome.todo_id
 
     @property
     def exit_reason(self) -> str:
@@ -132,7 +139,7 @@ class ReportInput:
         word = EXIT_WORDS.get(run.exit_status, ("", None))[0]
         # Not a blocked criterion: the one that it waits for is the reason.
         waiting = (
-            f"{outcome.todo_id}: {check.id} is {check.verdict}"
+            f"{self.name_of(outcome)}: {check.id} is {check.verdict}"
             + (f", {check.reason}" if check.reason else "")
             for outcome in self.document.outcomes
             for check in outcome.checks
@@ -153,7 +160,7 @@ class ReportInput:
         for outcome in self.document.outcomes:
             failures = list(failures_of(outcome))
             for failure in failures:
-                found.setdefault(_signature_of(outcome, failure), []).append((outcome, failure))
+                found.setdefault(self._signature_of(outcome, failure), []).append((outcome, failure))
             explained = {failure.check_id for failure in failures}
             unexplained += [
                 Problem(
@@ -161,8 +168,8 @@ class ReportInput:
                     headline=safe(
                         f"{check.id} {check.verdict}: {check.reason or check.title or check.cmd or ''}"
                     ),
-                    signature=f"{outcome.todo_id} {check.id}",
-                    todos=(outcome.todo_id,),
+                    signature=f"{self.name_of(outcome)} {check.id}",
+                    todos=(self.name_of(outcome),),
                     tests=(),
                     path=self._plan_path(outcome),
                 )
@@ -194,8 +201,8 @@ class ReportInput:
         return Problem(
             category=str(failure.category),
             headline=safe(headline(failure)),
-            signature=_signature_of(outcome, failure),
-            todos=tuple(dict.fromkeys(each.todo_id for each, _ in members)),
+            signature=self._signature_of(outcome, failure),
+            todos=tuple(dict.fromkeys(self.name_of(each) for each, _ in members)),
             tests=tuple(dict.fromkeys(tests)),
             path=self._plan_path(outcome) if place is None else self.placed(plan, place.path),
             # SARIF, GitLab and GitHub count lines from 1.
@@ -203,12 +210,11 @@ class ReportInput:
             failure=failure,
         )
 
+    def _signature_of(self, outcome: Outcome, failure: Failure) -> str:
+        return failure.signature or f"{self.name_of(outcome)} {failure.check_id}"
+
     def _plan_path(self, outcome: Outcome) -> str:
         return self.files.get(outcome.plan or "", next(iter(self.files.values()), "plan.yaml"))
-
-
-def _signature_of(outcome: Outcome, failure: Failure) -> str:
-    return failure.signature or f"{outcome.todo_id} {failure.check_id}"
 
 
 def safe(text: object, limit: int = _LONGEST_TEXT) -> str:
@@ -243,11 +249,11 @@ def render_template(name: str, data: ReportInput, **values: Any) -> str:
     )
 
 
-def _cases(outcome: Outcome, check: Check, red: str) -> Iterator[ReportCase]:
+def _cases(outcome: Outcome, check: Check, red: str, todo: str) -> Iterator[ReportCase]:
     """Yield the cases of a criterion: its tests, and itself if none of these says that it has not passed.
 
     ``red`` is the status of what failed: the criterion may tolerate a failing test, and the run a failing
-    criterion.
+    criterion. ``todo`` is the name of the todo.
     """
     failures = list(failures_of(outcome))
     own = [each for each in failures if each.check_id == check.id]
@@ -255,9 +261,7 @@ def _cases(outcome: Outcome, check: Check, red: str) -> Iterator[ReportCase]:
 
     def case(name: str, status: str, duration_ms: int, failure: Failure | None, reason: str) -> ReportCase:
         message, text = (headline(failure), _text(failure)) if failure else (reason, "")
-        return ReportCase(
-            outcome.todo_id, safe(name), status, safe(message), safe(text), duration_ms, is_flaky
-        )
+        return ReportCase(todo, safe(name), status, safe(message), safe(text), duration_ms, is_flaky)
 
     for test in check.tests:
         # An expected failure is a skipped case, as in pytest's own JUnit report.

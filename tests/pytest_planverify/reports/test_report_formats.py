@@ -245,6 +245,18 @@ def test_markdown_has_location_role_and_rerun_or_one_line_when_green() -> None:
     assert len(green.strip().splitlines()) == 1
 
 
+def test_todos_of_several_plans_are_named_with_their_plan() -> None:
+    one = red(failure(signature=""))
+    other = one.plans[0].model_copy(update={"todo_list_id": "other"})
+    outcomes = (*one.outcomes, *(each.model_copy(update={"plan": "other"}) for each in one.outcomes))
+    both = one.model_copy(update={"plans": (*one.plans, other), "outcomes": outcomes})
+    names = [suite.name for suite in junit(both)]
+    assert names == [f"{plan}::{name}" for plan in (PLAN, "other") for name in ("tax", "inv", "ok")]
+    assert len({each["fingerprint"] for each in json.loads(rendered("gitlab", both))}) == 2
+    for name in "markdown", "html":
+        assert "other::inv" in rendered(name, both)
+
+
 @pytest.mark.parametrize("name", ["markdown", "html"])
 def test_reports_show_only_changes_that_can_have_caused_the_failure(name: str) -> None:
     hunk = Hunk(path="shop/tax.py", line=7, text="+    return x * 3")
