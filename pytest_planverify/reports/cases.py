@@ -27,6 +27,7 @@ from pytest_planverify.reports.words import (
     duration,
     facts_of,
     headline,
+    name_of,
     standing,
     suggestion_of,
 )
@@ -128,9 +129,8 @@ class ReportInput:
         return cases
 
     def name_of(self, outcome: Outcome) -> str:
-        """Return the id of a todo, in a run of several plans with that of its plan: ``shop::prices``."""
-        several = len(self.document.plans) > 1
-        return f"{outcome.plan}::{outcome.todo_id}" if several else outcome.todo_id
+        """Return the name of a todo."""
+        return name_of(outcome, self.document)
 
     @property
     def exit_reason(self) -> str:

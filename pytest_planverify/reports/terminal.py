@@ -27,6 +27,7 @@ from pytest_planverify.reports.words import (
     duration,
     facts_of,
     headline,
+    name_of,
     number,
     ratio,
     standing,
@@ -158,7 +159,7 @@ class _Summary:
             word = WORDS[standing(outcome)]
             self._screen.line(
                 StyledText(f"{word.shown(self._screen.glyphs)} ", word.style),
-                StyledText(self._screen.text(outcome.todo_id), Style.STRONG),
+                StyledText(self._screen.text(name_of(outcome, self._document)), Style.STRONG),
                 StyledText(f": {self._screen.text(reason)}" if reason else ""),
             )
 

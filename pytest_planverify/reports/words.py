@@ -13,7 +13,7 @@ from pytest_planverify.reports.screen import Style
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from planner.model.outcome import Failure, Outcome
+    from planner.model.outcome import Failure, Outcome, OutcomeDocument
     from planner.text.display import Glyphs
 
 
@@ -125,6 +125,12 @@ def standing(outcome: Outcome) -> Standing:
     if Verdict.FAILED in below or (below - {Verdict.PASSED} and own <= {Verdict.PASSED}):
         return Standing.IN_PROGRESS
     return Standing(next((each for each in _WAITING if each in seen), _WAITING[0]).value)
+
+
+def name_of(outcome: Outcome, document: OutcomeDocument) -> str:
+    """Return the id of a todo, in a run of several plans with that of its plan: ``shop::prices``."""
+    several = len(document.plans) > 1
+    return f"{outcome.plan}::{outcome.todo_id}" if several else outcome.todo_id
 
 
 def ratio(good: int, of: int, noun: str) -> str:

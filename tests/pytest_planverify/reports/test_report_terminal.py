@@ -174,6 +174,14 @@ def test_quiet_summary_has_one_line_per_failed_todo_and_a_final_line() -> None:
     ]
 
 
+def test_quiet_lines_of_several_plans_name_the_plan() -> None:
+    found = samples.red_document()
+    other = found.plans[0].model_copy(update={"todo_list_id": "other"})
+    shown = summary(found.model_copy(update={"plans": (*found.plans, other)}), verbosity=-1)
+
+    assert f" {found.outcomes[0].plan}::" in shown.splitlines()[0]
+
+
 def test_verbose_summary_shows_every_check_and_rule() -> None:
     shown = summary(samples.red_document(), verbosity=1, width=100)
     lines = [line.strip() for line in shown.splitlines()]
