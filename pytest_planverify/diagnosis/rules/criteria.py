@@ -149,7 +149,8 @@ def contract_unresolved(case: Case) -> Hit | None:
 def contract_broken(case: Case) -> Hit | None:
     """The code does not satisfy the contract, or the contract cannot be read."""
     fact = case.evidence.contract
-    return _contract_hit(case, fact) if fact is not None else None
+    # A module of the project that does not parse breaks more than its contract.
+    return _contract_hit(case, fact) if fact is not None and not case.is_error("SyntaxError") else None
 
 
 def _contract_hit(case: Case, fact: ContractFact) -> Hit:
@@ -164,7 +165,7 @@ def _contract_hit(case: Case, fact: ContractFact) -> Hit:
     return Hit(
         suggestion=f"{quote(said, 3 * _LONGEST).rstrip('.')}.{promised}",
         location=Location(path=fact.module_path or fact.path, line=fact.line, function=fact.function),
-        owner=Owner.PLAN if fact.problem == "unreadable" else None,
+        owner=Owner.PLAN if fact.problem == "unreadable" and fact.module_path is None else None,
         # A module that does not exist may as well be called an artifact that is missing.
         weight=0.88 if fact.problem == "missing_module" else 1.0,
     )

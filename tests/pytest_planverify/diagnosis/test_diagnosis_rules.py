@@ -119,6 +119,8 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_test(error("MemoryError", "", PRODUCT), confirmations=AGAIN[1:]), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses", "Memory ran out"),
     (_test(error("MemoryError", "", PRODUCT), confirmations=(*AGAIN[1:], GREEN)), C.FLAKY_TEST, Owner.PRODUCT, "both-answers", "passed 1 of 2 times"),
     (_test(error("MemoryError", "", _with_source(PRODUCT, "raise MemoryError")), confirmations=AGAIN), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product", "MemoryError"),
+    ({**_contract("unreadable", module_path="m.py"), "headline": "m.py: cannot be read: null bytes"}, C.SPEC_MISMATCH, Owner.PRODUCT, "contract-broken", "m.py: cannot be read: null bytes."),
+    ({**_contract("unreadable", module_path="m.py"), "exceptions": (error("SyntaxError", "invalid syntax", path="m.py", line=1),)}, C.COMPILATION_ERROR, Owner.PRODUCT, "source-does-not-parse", "m.py:1 is not valid Python"),
     (_contract("unresolved", function="f"), C.SPEC_MISMATCH, Owner.UNKNOWN, "contract-unresolved", "does not satisfy"),
     ({"kind": "manual", "headline": "ugly"}, C.TEST_REGRESSION, Owner.PRODUCT, "answered-no", "ugly"),
     ({**_selected(("tests/a.py", "missing_file"), ("b.py::c", "missing_id"), nearest=("tests/b.py",)), "headline": "no such file"}, C.TEST_NOT_FOUND, Owner.PLAN, "selection-empty", "tests/a.py: no such file; the nearest existing name is tests/b.py."),
