@@ -159,7 +159,7 @@ class _Place:
         existing = definitions(owner)
         # A function of that name is no class.
         what = expected if local in existing else local
-        names = ", ".join(list(existing)[:MAX_NAMES]) or "nothing"
+        names = ", ".join(list(existing)[:MAX_NAMES]) or "no function or class"
         message = f"{self.prefix.rstrip('.') or owner.path} does not define {what}, it defines {names}"
         return self.difference("missing_function", name, message, expected=expected)
 
@@ -205,15 +205,17 @@ def _class(start: _Place, wanted: ClassContract) -> Iterator[ContractDifference]
     found = place.owner
     assert isinstance(found, griffe.Class)  # a name has at least one part
     name, bases = place.prefix.rstrip("."), [str(base) for base in found.bases]
+    # A subclass of Sequence[int] is one of Sequence, too.
+    known_bases = {*bases, *(base.partition("[")[0] for base in bases)}
     # Base classes that the contract does not promise are allowed.
     for base in wanted.bases:
-        likenesses = {compare_annotations(base, each, ScopeNames(found)) for each in bases}
+        likenesses = {compare_annotations(base, each, ScopeNames(found)) for each in known_bases}
         if Likeness.SAME not in likenesses:
             known = Likeness.UNKNOWN not in likenesses
-            verb, where = "is" if known else "may be", f"{place.path}:{found.lineno}"
+            verb, where = "is not" if known else "may not be", f"{place.path}:{found.lineno}"
             yield difference(
                 "signature" if known else "unresolved",
-                f"{name} {verb} not a subclass of {base} according to its source ({where})",
+                f"{name} {verb} a subclass of {base} according to its source ({where})",
                 name=name,
                 expected=f"class {name}({base})",
                 actual=f"class {name}({', '.join(bases)})",
@@ -462,7 +464,7 @@ class _TypeReader:
         match base:
             case "typing.Literal":  # strings here are values, not quoted types
                 return {f"{base}[{', '.join(sorted(map(ast.unparse, inner)))}]"}
-            case "typing.Annotated" if inner:
+            case "typing.Annotated" | "dataclasses.InitVar" if inner:
                 return self._members(inner[0])
             case "typing.Optional" | "typing.Union" if inner:
                 none = {"None"} if base == "typing.Optional" else set[str]()

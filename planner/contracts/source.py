@@ -127,7 +127,7 @@ class ModuleReader:
         for folder in SOURCE_FOLDERS:
             for entry in sorted((self.root / folder / stem).parent.glob(f"{last}.*")):
                 if entry.suffix in COMPILED_SUFFIXES:
-                    problem = f"{name} exists only as {entry.name}, which cannot be read without running it"
+                    problem = f"{name} exists only as {entry.name}, without a Python source to compare"
                     raise ModuleProblem("unresolved", problem)
         problem = f"there is no module {name} below the root"
         raise ModuleProblem("missing_module", problem, expected=name)

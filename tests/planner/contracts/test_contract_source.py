@@ -104,7 +104,26 @@ def test_methods_are_compared_as_a_caller_sees_them(project: Project) -> None:
     ]
     assert project.differences(classes=[{"name": "Strategy", "bases": ["Base[int]", "abc.ABC"]}]) == ()
     (difference,) = project.differences(classes=[{"name": "Strategy", "bases": ["int"]}])
-    assert "not a subclass of int" in difference.message
+    assert "is not a subclass of int" in difference.message
+
+
+def test_a_subclass_of_a_generic_class_is_one_of_the_class_without_parameters(project: Project) -> None:
+    source = "from typing import MutableSet, Sequence\nclass S(MutableSet[str], Sequence[str]): ..."
+    promised = [{"name": "S", "bases": ["MutableSet", "typing.Sequence"]}]
+    assert project.write(m=source).differences(classes=promised) == ()
+    (difference,) = project.differences(classes=[{"name": "S", "bases": ["Sequence[int]"]}])
+    assert difference.problem == "signature"
+
+
+def test_a_module_of_imports_is_not_said_to_define_nothing(project: Project) -> None:
+    (difference,) = project.write(m="from os import sep").function("f")
+    assert difference.message == "m does not define f, it defines no function or class"
+
+
+def test_an_init_only_field_has_the_type_of_its_parameter(project: Project) -> None:
+    source = "from dataclasses import dataclass, InitVar\n@dataclass\nclass D:\n    a: InitVar[int | None]"
+    method = {"name": "__init__", "parameters": [{"name": "a", "annotation": "Optional[int]"}]}
+    assert project.write(m=source).differences(classes=[{"name": "D", "methods": [method]}]) == ()
 
 
 def test_definitions_known_only_at_run_time_are_inconclusive(project: Project) -> None:
@@ -172,7 +191,7 @@ def test_project_code_is_never_run_or_imported(project: Project) -> None:
         ("indicators", "there is no module indicators below the root"),
         ("link", "the module link leads out of the root"),
         ("fast", "fast exists only as fast.cpython-311-x86_64-linux-gnu.so"),
-        ("stub", "stub exists only as stub.pyi"),
+        ("stub", "stub exists only as stub.pyi, without a Python source to compare"),
     ],
 )
 def test_a_missing_module_is_reported_with_the_reason(
