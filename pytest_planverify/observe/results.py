@@ -7,6 +7,7 @@ unfinished tests until then.
 
 from __future__ import annotations
 
+import numbers
 import os
 from dataclasses import dataclass
 from json import dumps, loads  # bound early: a test may have monkeypatched the module
@@ -24,9 +25,18 @@ EVIDENCE = "planverify_evidence"
 def writable(value: object) -> Any:
     """Return a recorded value as JSON can represent it, or a placeholder if it cannot."""
     try:
-        return loads(dumps(value, default=str))
+        return loads(dumps(value, default=_plain))
     except BaseException:  # repr() of a test's object may raise anything, even SystemExit
         return f"a {type(value).__name__} that cannot be shown"
+
+
+def _plain(value: object) -> int | float | str:
+    """Return a number of another type, such as of NumPy or ``Decimal``, as a plain one; else the text."""
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    # Decimal is registered as a number only, neither real nor complex.
+    is_real = isinstance(value, numbers.Real) or not isinstance(value, numbers.Complex)
+    return float(cast("Any", value)) if is_real and isinstance(value, numbers.Number) else str(value)
 
 
 class NodeIds:

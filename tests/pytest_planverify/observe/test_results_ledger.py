@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,6 +122,22 @@ def test_reasons_and_properties_are_recorded(tmp_path: Path):
     assert (skip["reason"], xfail["reason"], len(xpass["reason"])) == ("no", "reason: bug", 500)
     assert rows == ["rows", 3]
     assert odd[1].startswith("<object object")
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (Decimal("7.5"), 7.5),
+        (Fraction(15, 2), 7.5),
+        (numpy.int64(7), 7),
+        (numpy.float32(7.5), 7.5),
+        (numpy.bool_(True), "True"),
+        (1 + 2j, "(1+2j)"),
+    ],
+)
+def test_a_number_of_any_type_is_recorded_as_a_number(value: Any, kept: Any, tmp_path: Path):
+    done = finished(tmp_path, report("teardown", user_properties=[("rows", value)]))
+    assert done["properties"] == [["rows", kept]]
 
 
 def test_the_traceback_of_an_expected_failure_is_not_its_reason(tmp_path: Path):
