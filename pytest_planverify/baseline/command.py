@@ -170,14 +170,13 @@ def accept(
     root = flat.loaded.root
     named = {each if (root / each).exists() else os.path.relpath(each, root) for each in file or ()}
     accepted, unkept = accept_changes(flat, todo, reason.strip(), named)
+    for path in sorted(named - (set() if accepted is None else accepted.files.keys())):
+        why = "does not differ from the baseline, or is accepted already"
+        complain(f"not accepted: {path} {why if (root / path).exists() else 'does not exist'}")
     if accepted is None:
-        say(
-            "no judging file differs from the baseline, or all changes are accepted already; name a file "
-            "of the product with --file PATH"
-        )
+        remedy = "" if named else "; name a file of the product with --file PATH"
+        say(f"no judging file differs from the baseline, or all changes are accepted already{remedy}")
         return Status.FOUND
-    for path in named - accepted.files.keys():
-        complain(f"not accepted: {path} does not differ from the baseline, or is accepted already")
     for path, digest in accepted.files.items():
         say(f"accepted for {todo}: {path} {'(gone)' if digest is None else digest[:12]}")
     if unkept is not None:

@@ -256,6 +256,8 @@ def test_changed_tests_are_accepted_into_the_baseline_with_a_reason(project: Pro
     assert project.forked("baseline", "accept", "turns").status == 2
     assert project.forked("baseline", "accept", "nobody", "--reason", "x").status == 2
     assert project.forked("baseline", "accept", "turns", "--reason", "x").status == 1
+    named = project.forked("baseline", "accept", "turns", "--reason", "x", "--file", "gone.py")
+    assert (named.status, "not accepted: gone.py does not exist" in named.out) == (1, True)
     project.write({**WORK, "tests/test_mul.py": "def test_mul(): pass\n"})
     (project.root / "tests" / "data.json").unlink()
     done = project.forked("baseline", "accept", "turns", "--reason", "the rule has changed")
