@@ -285,5 +285,6 @@ class RootedFiles(Confinement):
             names = sorted(os.listdir(f"{self._root}/{folder}"))[:5_000]
         except OSError:
             return None
-        found = similar_names(name, names)
+        # A link to a missing file is listed, but missing itself.
+        found = similar_names(name, (each for each in names if each != name))
         return f"{folder}/{found[0]}".removeprefix("/") if found else None

@@ -83,12 +83,13 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str, *, most: int =
 
 def similar_names(wanted: str, names: Iterable[str]) -> list[str]:
     """Return up to three names of files or tests of which a name can be a misspelling, nearest first."""
-    stems = {_stem(name): name for name in sorted(names, reverse=True)}
+    # difflib compares by case, but a file is often missing because of its case alone.
+    stems = {_stem(name).casefold(): name for name in sorted(names, reverse=True)}
     bare = {stem.replace("test_", ""): name for stem, name in stems.items()}
     # What all names of tests have in common would make any two of them look similar.
     is_test = "test_" in wanted or wanted.endswith("_test.py")
     known = bare if is_test else stems | bare
-    near = get_close_matches(_stem(wanted).replace("test_", ""), known, n=3, cutoff=0.75)
+    near = get_close_matches(_stem(wanted).casefold().replace("test_", ""), known, n=3, cutoff=0.75)
     return list(dict.fromkeys(known[each] for each in near))
 
 

@@ -99,6 +99,9 @@ def test_artifact_outside_its_limits_has_a_problem(
 
 def test_missing_file_suggests_similar_names(root: Path) -> None:
     assert check(root, "out/a.jsn").reason == "out/a.jsn does not exist; did you mean out/a.json?"
+    assert check(root, "out/A.JSON").reason == "out/A.JSON does not exist; did you mean out/a.json?"
+    (root / "out/link").symlink_to("gone")
+    assert check(root, "out/link").reason == "out/link does not exist"
 
 
 def test_every_glob_match_is_checked(root: Path) -> None:
