@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from planner.model.plan import CommandSpec, TodoStatus
 from planner.model.qualification import Qualification, QualifiedCheck, QualifiedRun, Quality
 from planner.model.taxonomy import Category, Owner
-from planner.model.verdicts import CheckKind, Verdict
-from planner.policy.criteria import STAY_GREEN
+from planner.model.verdicts import CheckKind, TestOutcome, Verdict
+from planner.policy.criteria import STAY_GREEN, TURN_GREEN
 from planner.text.glob_patterns import allowed
 from pytest_planverify.baseline.kept_baseline import now
 from pytest_planverify.baseline.record import verify_apart
@@ -42,6 +42,8 @@ class CheckAnswer(NamedTuple):
     reason: str | None = None
     failure: Failure | None = None
     """The diagnosed failure, if the check failed."""
+    has_xfailed: bool = False
+    """Whether a test failed as expected."""
 
 
 class Worth(NamedTuple):
@@ -105,7 +107,9 @@ def _qualified(
 ) -> QualifiedCheck:
     """Return a check's qualification by the outcomes of all runs."""
     answers = [answer_of(document.outcome(todo.id), criterion.id) for document in documents]
-    worth = worth_of(answers, to_be_written=_is_to_be_written(criterion, flat))
+    # An expected failure is proof enough for must_turn_green, but for no other check.
+    is_expected = criterion.id == TURN_GREEN and any(each.has_xfailed for each in answers)
+    worth = worth_of(answers, to_be_written=_is_to_be_written(criterion, flat), is_expected=is_expected)
     return QualifiedCheck(
         todo_id=todo.id,
         check_id=criterion.id,
@@ -153,13 +157,17 @@ def answer_of(outcome: Outcome, check_id: str) -> CheckAnswer:
     red = {test.nodeid for test in check.tests if test.outcome.is_red}
     own = next((each for each in outcome.failures if each.check_id == check.id), None)
     shared = next((each for each in outcome.failures if red & {*each.tests, *each.top_failing_tests}), None)
-    return CheckAnswer(check.verdict, check.reason, own or shared)
+    has_xfailed = any(test.outcome is TestOutcome.XFAILED for test in check.tests)
+    return CheckAnswer(check.verdict, check.reason, own or shared, has_xfailed)
 
 
-def worth_of(answers: Sequence[CheckAnswer], *, to_be_written: bool = False) -> Worth:
+def worth_of(
+    answers: Sequence[CheckAnswer], *, to_be_written: bool = False, is_expected: bool = False
+) -> Worth:
     """Return the qualification of a check by its results on the unchanged tree.
 
-    ``to_be_written`` states that the tests are still to be written by a todo.
+    ``to_be_written`` states that the tests are still to be written by a todo, ``is_expected`` that the check
+    demands of tests that are expected to fail that they turn green.
     """
     unanswered = next((each for each in answers if each.verdict not in _ANSWERS), None)
     if unanswered is not None:
@@ -189,6 +197,8 @@ def worth_of(answers: Sequence[CheckAnswer], *, to_be_written: bool = False) -> 
     if failure is not None and failure.category is Category.TEST_NOT_FOUND:
         if to_be_written:
             return Worth(Quality.RED_OK, "a todo has to write its tests first")
+        if is_expected:
+            return Worth(Quality.RED_OK, "its tests are expected to fail before the work")
         return Worth(
             Quality.UNRUNNABLE,
             head or "its tests do not exist",

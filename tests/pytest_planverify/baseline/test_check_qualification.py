@@ -60,6 +60,7 @@ def test_quality_of_a_check_follows_from_its_results_and_has_a_reason(
         ((Category.IMPORT_ERROR, Owner.PRODUCT), {}, Quality.RED_OK),
         ((Category.TEST_NOT_FOUND, Owner.PLAN), {}, Quality.UNRUNNABLE),
         ((Category.TEST_NOT_FOUND, Owner.PLAN), {"to_be_written": True}, Quality.RED_OK),
+        ((Category.TEST_NOT_FOUND, Owner.TEST), {"is_expected": True}, Quality.RED_OK),
         ((Category.TEST_TIMEOUT, Owner.PRODUCT), {}, Quality.RED_OK),
     ],
 )
