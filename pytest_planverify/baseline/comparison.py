@@ -120,6 +120,8 @@ class BaselineComparison:
         sinces: dict[str, Since] = {}
         for test in tests:
             since = self._since(todo_id, test, TestOutcome.FAILED)
+            if evidence.kind is EvidenceKind.SELECTION and self._was_skipped(todo_id, test):
+                since = Since.UNKNOWN  # the test does not fail: it is skipped as before
             # A test without a record is old if its check failed with the same signature before.
             known = since is not Since.UNKNOWN or by_check is not Since.PRE_EXISTING
             sinces[test] = since if known else by_check
@@ -130,6 +132,10 @@ class BaselineComparison:
             if named:
                 parts.append((min((sinces[test] for test in named), key=_PRECEDENCE.index), named))
         return parts
+
+    def _was_skipped(self, todo_id: str, nodeid: str) -> bool:
+        """Return whether a test of a todo was skipped at the baseline."""
+        return self._kept.standing(below(self._flat, todo_id, nodeid)) == "skipped"
 
     def _since(self, todo_id: str, nodeid: str, outcome: TestOutcome) -> Since:
         """Return since when a test of a todo has its outcome."""

@@ -25,6 +25,7 @@ TESTS = {
     "t.py::red": {"outcome": "failed"},
     "t.py::green": {"outcome": "passed"},
     "t.py::flaky": {"outcome": "passed", "flaky": True},
+    "t.py::skipped": {"outcome": "skipped"},
     "broken.py": {"outcome": "error"},
     "part/t.py::red": {"outcome": "failed"},
 }
@@ -59,6 +60,11 @@ def check(*tests: tuple[str, str], check_id: str = "tests[0]", kind: CheckKind =
 
 def failing(*tests: str, check_id: str = "tests[0]", nodeid: str | None = None) -> Evidence:
     return Evidence(kind=EvidenceKind.TEST, check_id=check_id, tests=tests, nodeid=nodeid)
+
+
+def idle(*tests: str) -> Evidence:
+    """Return the evidence of a check whose tests were skipped."""
+    return Evidence(kind=EvidenceKind.SELECTION, check_id="tests[0]", tests=tests)
 
 
 @pytest.mark.parametrize("todo_id", ["open", "claimed", "done", "new"])
@@ -107,6 +113,10 @@ def test_tests_of_a_sub_plan_are_looked_up_below_its_root(comparison: BaselineCo
         (failing("t.py::unknown"), "s", [("unknown", ("t.py::unknown",))]),
         (failing("t.py::unknown"), "old", [("pre_existing", ("t.py::unknown",))]),
         (failing("fresh.py::test"), "old", [("new", ("fresh.py::test",))]),
+        (failing("t.py::skipped"), "old", [("new", ("t.py::skipped",))]),
+        (idle("t.py::skipped"), "s", [("unknown", ("t.py::skipped",))]),
+        (idle("t.py::skipped"), "old", [("pre_existing", ("t.py::skipped",))]),
+        (idle("t.py::green"), "s", [("new", ("t.py::green",))]),
         (failing(nodeid="broken.py"), "s", [("pre_existing", ())]),
         (failing(nodeid="fresh.py"), "old", [("new", ())]),
         (failing(nodeid="t.py"), "old", [("pre_existing", ())]),
