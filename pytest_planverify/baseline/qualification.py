@@ -166,8 +166,8 @@ def worth_of(
 ) -> Worth:
     """Return the qualification of a check by its results on the unchanged tree.
 
-    ``to_be_written`` states that the tests are still to be written by a todo, ``is_expected`` that the check
-    demands of tests that are expected to fail that they turn green.
+    ``to_be_written`` states that the tests are still to be written by a todo, ``is_expected`` that tests
+    which are expected to fail must turn green.
     """
     unanswered = next((each for each in answers if each.verdict not in _ANSWERS), None)
     if unanswered is not None:
@@ -202,7 +202,9 @@ def worth_of(
         return Worth(
             Quality.UNRUNNABLE,
             head or "its tests do not exist",
-            "name existing tests; if a todo is to write them, list them in its allowed_files or "
+            "remove what skips its tests or expects them to fail"
+            if failure.tests
+            else "name existing tests; if a todo is to write them, list them in its allowed_files or "
             "expected_artifacts",
         )
     return Worth(Quality.RED_OK, ": ".join(["it fails before the work", *head.splitlines()[:1]]))

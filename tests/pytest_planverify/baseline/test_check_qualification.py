@@ -70,6 +70,14 @@ def test_failure_unrelated_to_the_work_does_not_qualify_a_check(
     assert worth_of([answer(R, *failure)], **facts).quality is quality
 
 
+@pytest.mark.parametrize(
+    ("tests", "said"), [((), "name existing tests"), (("t.py::a",), "skips its tests")]
+)
+def test_tests_that_exist_are_to_be_run_not_to_be_named(tests: tuple[str, ...], said: str):
+    failure = Failure(category=Category.TEST_NOT_FOUND, owner=Owner.PLAN, tests=tests)
+    assert said in (worth_of([CheckAnswer(R, failure=failure)]).remedy or "")
+
+
 def test_red_check_without_a_diagnosis_has_a_reason_too():
     worth = worth_of([CheckAnswer(verdict=R)])
 
