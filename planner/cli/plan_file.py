@@ -114,7 +114,7 @@ def _show(findings: Sequence[PlanFinding], *, ready: bool, remark: str | None) -
         if counts[name]
     )
     word = screen.style("ready", "good") if ready else screen.style("not ready", "bad")
-    screen.line(f"{word}: {summary or 'no finding of a rule' if remark else summary or 'no findings'}")
+    screen.line(f"{word}: {summary or ('1 remark' if remark else 'no findings')}")
     screen.show()
 
 
