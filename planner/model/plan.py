@@ -106,7 +106,7 @@ class ArtifactSpec(Extensible):
     """A JSON Schema file that the artifact, read as JSON, must satisfy."""
     min_bytes: Annotated[int, Field(ge=0)] = 1
     max_bytes: Annotated[int, Field(ge=0)] | None = None
-    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
+    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]{64}$", to_lower=True)] | None = None
 
 
 class MetricSpec(Extensible):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -48,6 +49,7 @@ def root(tmp_path: Path) -> Path:
     ("path", "options"),
     [
         ("./out/../out/a.json", {}),
+        ("out/a.json", {"sha256": hashlib.sha256(b'{"rows": 3}').hexdigest().upper()}),
         ("out/a.json", {"min_bytes": 11, "max_bytes": 11}),
         ("out/a.json", {"schema": "schema.json"}),
         ("out/empty.txt", {"min_bytes": 0}),
