@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from planner.model.evidence import Evidence, Selector
+from planner.model.evidence import Evidence, Hunk, Selector
 from planner.model.verdicts import (
     CheckAtBase,
     CheckKind,
@@ -26,6 +26,7 @@ from planner.model.verdicts import (
     TodoState,
     Verdict,
 )
+from planner.planfile.project_files import digest_of
 from planner.policy.criteria import STAY_GREEN, TURN_GREEN
 from planner.policy.outcomes import BEFORE_THE_WORK, GREEN, covers
 from planner.text.display import counted, listed
@@ -136,6 +137,23 @@ class BaselineComparison:
     def _was_skipped(self, todo_id: str, nodeid: str) -> bool:
         """Return whether a test of a todo was skipped at the baseline."""
         return self._kept.standing(below(self._flat, todo_id, nodeid)) == "skipped"
+
+    def possible_causes(self, todo: Todo, evidence: Evidence, signature: str) -> tuple[Hunk, ...]:
+        """Return the changes that may have caused a failure with this signature.
+
+        If it failed alike at the baseline, only those in files that are as they were then.
+        """
+        by_check = since_of_check(self._kept.check(todo.parent_id or todo.id, evidence.check_id), signature)
+        sinces = (self._since(todo.id, test, TestOutcome.FAILED) for test in evidence.tests)
+        is_older = by_check is Since.PRE_EXISTING and Since.NEW not in sinces
+        if not is_older or evidence.changed_since == "green":  # it has passed since the baseline
+            return evidence.hunks
+        then, root = self._kept.digests(), self._kept.root
+        return tuple(
+            hunk
+            for hunk in evidence.hunks
+            if digest_of(root / hunk.path) == f"sha256:{then.get(hunk.path)}"
+        )
 
     def _since(self, todo_id: str, nodeid: str, outcome: TestOutcome) -> Since:
         """Return since when a test of a todo has its outcome."""

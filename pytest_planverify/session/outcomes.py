@@ -142,7 +142,9 @@ class Assembler:
                 for run in own
                 if run.check.counts_as.is_red or (run.evidence and not run.check.quarantined)
             ]
-        diagnosed = tuple((piece, self.diagnose(piece)) for run in counted for piece in run.evidence)
+        diagnosed = tuple(
+            (piece, self._diagnosis(todo, piece)) for run in counted for piece in run.evidence
+        )
         changes = self.changes[root]
         touched, digest = changes.of(todo.allowed_files)
         outcome = Outcome(
@@ -171,6 +173,20 @@ class Assembler:
             self._failures(todo, diagnosed), key=lambda each: is_preexisting(todo, outcome, each)
         )
         return Assembled(self.result.flat, todo, _with_failures(outcome, failures), diagnosed)
+
+    def _diagnosis(self, todo: Todo, evidence: Evidence) -> Diagnosis:
+        """Return the diagnosis of a failure, located without changes that were made after it.
+
+        These may be the finished work of other todos, and would precede the place that is at fault.
+        """
+        found = self.diagnose(evidence)
+        if self._comparison is None:
+            return found
+        hunks = self._comparison.possible_causes(todo, evidence, found.signature)
+        if len(hunks) == len(evidence.hunks):
+            return found
+        older = self.diagnose(evidence.model_copy(update={"hunks": hunks}))
+        return found.model_copy(update={"location": older.location, "candidates": older.candidates})
 
     def _with_parent_facts(self, run: CheckRun, root: Path, todo: Todo) -> CheckRun:
         """Return the check with facts that only the parent knows: promises, permissions and changes."""

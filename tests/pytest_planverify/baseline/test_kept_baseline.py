@@ -11,6 +11,7 @@ from baseline_samples import baseline, commit_all, git, sha256
 from example_project import Example, todo
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from real_command import planverify
 from real_planner import planner
 
 from planner.errors import BaselineError, FileWriteError
@@ -296,6 +297,19 @@ def test_commit_that_broke_the_todo_is_located_and_shown_in_the_brief(tmp_path: 
     assert failure["location"] == {"path": "shop.py", "line": 6, "function": "discount"}
     brief = planner("next", "plan.yaml", "--brief", "t_branch_01", cwd=project.root)
     assert "-    return 1 if len(prices) >= 3 else 0" in brief.out, brief
+
+
+def test_failure_that_the_baseline_has_alike_is_not_located_at_a_later_change(project: Example):
+    commit(project, RED)
+    planverify("baseline", "plan.yaml", cwd=project.root)
+
+    def located(change: str) -> tuple[str, str]:
+        project.write({"shop.py": RED.replace("sum(prices) - discount(prices)", change)})
+        failure = verify(project)[2]
+        return failure["location"]["function"], failure["since"]
+
+    assert located("sum(prices) + 0 - discount(prices)") == ("discount", "pre_existing")
+    assert located("[sum(prices) - discount(prices)]") == ("total", "pre_existing"), "it fails otherwise"
 
 
 def test_uncommitted_green_work_belongs_to_the_commit_that_contains_it(repository: Path):
