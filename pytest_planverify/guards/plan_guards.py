@@ -288,11 +288,13 @@ class Guards:
         """Return the claimed and the requested todos."""
         items = {todo.id: todo for todo in self._flat.loaded.plan.items}
         children = self._flat.children
-        # With the requested todos, their dependencies and the todos of their sub-plans.
-        requested = reachable(
-            self._asked or (),
-            lambda name: (*items[name].dependencies, *children.get(name, ())) if name in items else (),
-        )
+
+        def related(name: str) -> Iterator[str]:
+            """Yield the dependencies of a todo, the todos of its sub-plan, and what a branch repairs."""
+            if (todo := items.get(name)) is not None:
+                yield from (*todo.dependencies, *children.get(name, ()), todo.parent_id or name)
+
+        requested = reachable(self._asked or (), related)
         claimed = {todo.id for todo in items.values() if todo.status is TodoStatus.CLAIMED}
         return claimed | (items.keys() & set(requested))
 

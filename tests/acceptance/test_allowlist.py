@@ -117,6 +117,19 @@ def test_a_change_is_checked_against_claimed_or_selected_todos(project: Example)
     assert "b/y.py" in str(outside(claimed))
 
 
+def test_a_selected_branch_follows_the_work_on_the_dependencies_of_its_todo(tmp_path: Path):
+    example = Example(tmp_path, FILES)
+    repair = {"parent_id": "b", "branch_depth": 1, "branch_reason": "test_failure", "is_temporary": True}
+    example.plan(
+        todo("a", COMMAND, allowed_files=["a/**"]),
+        todo("b", COMMAND, after=("a",), allowed_files=["b/**"]),
+        todo("b_branch_01", COMMAND, allowed_files=["b/**"], **repair),
+    )
+    commit_all(tmp_path)
+    example.write({"a/x.py": "x = 2\n", "b/y.py": "y = 2\n"})
+    assert example.verify("plan.yaml::b_branch_01").exit_code == 0
+
+
 def test_allowed_files_without_git_or_a_baseline_give_a_note(tmp_path: Path):
     example = Example(tmp_path, FILES)
     example.plan(todo("a", COMMAND, allowed_files=["a/**"]))
