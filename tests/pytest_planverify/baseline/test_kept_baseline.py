@@ -279,11 +279,17 @@ def test_discount():
 RED = SHOP.replace(">= 3", "> 3")
 
 
-def test_commit_that_broke_the_todo_is_located_and_shown_in_the_brief(tmp_path: Path):
+def committed(folder: Path, shop: str) -> Example:
+    """Return a project with one todo, and everything committed."""
     ignored = "__pycache__\n.planverify\n.pytest_cache\ndiagnostics\n"
-    project = Example(tmp_path, {"test_shop.py": TESTS, ".gitignore": ignored, "shop.py": SHOP})
+    project = Example(folder, {"test_shop.py": TESTS, ".gitignore": ignored, "shop.py": shop})
     project.plan(todo("t", "pytest test_shop.py"))
-    commit_all(tmp_path)
+    commit_all(folder)
+    return project
+
+
+def test_commit_that_broke_the_todo_is_located_and_shown_in_the_brief(tmp_path: Path):
+    project = committed(tmp_path, SHOP)
     assert project.verify().states == {"t": "done"}
     project.write({"shop.py": RED})
     commit_all(tmp_path)
@@ -299,13 +305,13 @@ def test_commit_that_broke_the_todo_is_located_and_shown_in_the_brief(tmp_path: 
     assert "-    return 1 if len(prices) >= 3 else 0" in brief.out, brief
 
 
-def test_failure_that_the_baseline_has_alike_is_not_located_at_a_later_change(project: Example):
-    commit(project, RED)
+def test_failure_that_the_baseline_has_alike_is_not_located_at_a_later_change(tmp_path: Path):
+    project = committed(tmp_path, RED)
     planverify("baseline", "plan.yaml", cwd=project.root)
 
     def located(change: str) -> tuple[str, str]:
         project.write({"shop.py": RED.replace("sum(prices) - discount(prices)", change)})
-        failure = verify(project)[2]
+        failure = project.verify().outcomes["t"]["failure_evidence"]
         return failure["location"]["function"], failure["since"]
 
     assert located("sum(prices) + 0 - discount(prices)") == ("discount", "pre_existing")
