@@ -151,7 +151,7 @@ def undefined_name_in_test(case: Case) -> str | None:
 def strict_xpass(case: Case) -> str:
     """A test that is marked as failing passes, and its mark is strict."""
     name = case.evidence.nodeid or "The test"
-    return f"{name} passes although it is marked xfail(strict): remove the mark."
+    return f"{name} passes although it is marked as expected to fail: remove the mark."
 
 
 def subtests_failed(case: Case) -> str | None:
@@ -281,8 +281,11 @@ def doctest_differs(case: Case) -> Hit:
     )
 
 
-def test_definition_refused(case: Case) -> str:
+def test_definition_refused(case: Case) -> str | None:
     """pytest cannot use a test as it is written."""
+    # Fixtures are requested only when the test is set up.
+    if case.evidence.phase is not Phase.COLLECT and not case.error.message.startswith("ScopeMismatch"):
+        return None
     return f"pytest rejects the definition of a test: {quote(case.error.message, 240)}."
 
 

@@ -16,7 +16,7 @@ from diagnosis_capture import capture
 from module_project import write_files
 
 from planner.model.evidence import Evidence, ExceptionFact
-from planner.model.taxonomy import Category
+from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.checks.result import JudgedCommand
 from pytest_planverify.diagnosis import diagnose
@@ -311,6 +311,29 @@ def test_failures_of_subtests_and_their_test_are_captured(pytester: pytest.Pytes
     captured = capture(pytester, files).evidence
     assert len(captured) >= 2
     assert {diagnose(evidence).category for evidence in captured} == {Category.TEST_REGRESSION}
+
+
+@pytest.mark.parametrize(
+    ("source", "rule"),
+    [
+        ("import pytest\n@pytest.mark.xfail(strict=True)\ndef test_a(): pass", "strict-xpass"),
+        (
+            "import unittest\nclass A(unittest.TestCase):\n    @unittest.expectedFailure\n"
+            "    def test_a(self): pass",
+            "strict-xpass",
+        ),
+        (
+            "import pytest\n@pytest.fixture(scope='module')\ndef a(tmp_path): pass\ndef test_a(a): pass",
+            "test-definition-refused",
+        ),
+    ],
+    ids=["strict xfail", "expectedFailure", "scope of fixtures"],
+)
+def test_what_pytest_refuses_of_a_test_is_the_fault_of_the_test(
+    pytester: pytest.Pytester, source: str, rule: str
+) -> None:
+    found = diagnose(capture(pytester, {"test_a.py": source}).first)
+    assert (found.rule, found.owner, found.category) == (rule, Owner.TEST, Category.TEST_REGRESSION)
 
 
 def test_collected_module_with_an_unusual_name_is_on_the_test_side(pytester: pytest.Pytester) -> None:
