@@ -148,7 +148,12 @@ _OPTIONS: Mapping[str, dict[str, Any]] = {
         "help": "Compare with that git revision, which is verified in a temporary work tree, instead of "
         "with the baseline that `planverify baseline` recorded.",
     },
-    "--planverify-worked": {"default": "", "help": argparse.SUPPRESS},
+    "--planverify-worked": {
+        "metavar": "TODO,...",
+        "default": "",
+        "help": "Further todos that have been worked on, so that the files that they may change are no "
+        "violation; for drivers that verify one todo at a time.",
+    },
     "--planverify-baseline-file": {"type": Path, "help": argparse.SUPPRESS},
 }
 """Declarations of the options with a value."""

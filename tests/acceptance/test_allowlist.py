@@ -112,6 +112,7 @@ def test_a_change_is_checked_against_claimed_or_selected_todos(project: Example)
     alone = project.verify("plan.yaml::a")
     assert outside(alone) == "b/y.py changed, but not in the allowed_files of any claimed or selected todo"
     assert "verify the todo that made it, too" in " ".join(alone.output.split())
+    assert project.verify("plan.yaml::a", "--planverify-worked", "b").exit_code == 0
     claimed = project.verify("--planverify-scope", "claimed")  # only a is claimed
     assert claimed.exit_code == 13
     assert "b/y.py" in str(outside(claimed))
