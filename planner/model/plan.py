@@ -18,6 +18,8 @@ from planner.model.verdicts import Purpose
 
 # Without "/", which separates the ids of parents in qualified ids.
 ID_PATTERN = r"^[A-Za-z0-9_.\-]+$"
+SHA256_PATTERN = r"^[0-9a-fA-F]{64}$"
+DATE_PATTERN = r"^\d{4}-\d{2}-\d{2}$"
 """Pattern of a todo's id."""
 
 DEFAULT_CRITERION_SECONDS = 300.0
@@ -106,7 +108,7 @@ class ArtifactSpec(Extensible):
     """A JSON Schema file that the artifact, read as JSON, must satisfy."""
     min_bytes: Annotated[int, Field(ge=0)] = 1
     max_bytes: Annotated[int, Field(ge=0)] | None = None
-    sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]{64}$", to_lower=True)] | None = None
+    sha256: Annotated[str, StringConstraints(pattern=SHA256_PATTERN, to_lower=True)] | None = None
 
 
 class MetricSpec(Extensible):
@@ -211,7 +213,7 @@ class Quarantine(Extensible):
     owner: Line
     ticket: Line
     # Dates of this form that do not exist are found by planner.planfile.checks.
-    expires: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+    expires: Annotated[str, StringConstraints(pattern=DATE_PATTERN)]
 
 
 class FlakyRetry(Extensible):

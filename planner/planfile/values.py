@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast, get
 from pydantic import AliasChoices, BeforeValidator, ValidationError
 
 from planner.model.base import Value
-from planner.model.plan import ID_PATTERN, ArtifactSpec, CommandSpec
+from planner.model.plan import DATE_PATTERN, ID_PATTERN, SHA256_PATTERN, ArtifactSpec, CommandSpec
 from planner.model.taxonomy import Category, RoutingKey
 from planner.text.display import did_you_mean
 
@@ -236,6 +236,13 @@ _EXPECTED = {
 }
 """What to write instead of a value of a wrong type, by pydantic's type of the error."""
 
+_BY_PATTERN = {
+    ID_PATTERN: "is not an id; use letters, digits, '_', '.' and '-' only",
+    SHA256_PATTERN: "is not a SHA-256; write its 64 hexadecimal digits",
+    DATE_PATTERN: "is not a date; write year, month and day, as in 2026-12-31",
+}
+"""What is wrong with a text, and what to write instead, by the pattern that it does not match."""
+
 _UNION_MEMBER = re.compile(r"(literal|tuple|str-enum)\[")
 
 
@@ -271,8 +278,8 @@ def _report(document: Document, detail: ErrorDetails) -> None:
         problem = f"{found} is not allowed here; {hint(text, words)}"
     elif kind in _EXPECTED:
         problem = f"{found} is given; write {_EXPECTED[kind]}"
-    elif detail.get("ctx", {}).get("pattern") == ID_PATTERN:
-        problem = f"{found} is not an id; use letters, digits, '_', '.' and '-' only"
+    elif (pattern := detail.get("ctx", {}).get("pattern")) in _BY_PATTERN:
+        problem = f"{found} {_BY_PATTERN[pattern]}"
     else:
         problem = f"{found} is refused: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
     document.mark(place.at if is_key else place.start, place.path, problem)
