@@ -32,6 +32,8 @@ _WORKER, _CONFIRMATION, _REPORTING = "wcr"
 _TABLE = load_table("reporters", "pytest_planverify.reports")
 _PROCESSES = {name: letters for letters, names in _TABLE["processes"].items() for name in names.split()}
 
+_OF_PYTEST = ("junitxml", "terminal")
+"""Plugins of pytest itself, which are loaded unless they are disabled by name."""
 _IN_WORKERS: dict[str, list[str]] = _TABLE["in_workers"]
 """The words that replace an option in a worker."""
 
@@ -102,19 +104,19 @@ class GivenOptions:
 
 
 def options_for(words: Sequence[str], command: Sequence[str], *, autoload: bool) -> tuple[str, ...]:
-    """Return the user's options ``words`` without those of reporters that a command does not load.
+    """Return the user's options ``words`` without those of plugins that a command does not load.
 
     pytest would refuse them as unknown, but alone the command may pass. ``autoload`` is whether the
     command's environment lets pytest load the plugins that are installed.
     """
     own = list(split_options(command))
-    named = [option.value or "" for option in own if option.name == "-p"]
+    named = [option.value or "" for option in (*split_options(words), *own) if option.name == "-p"]
     autoload = autoload and not any(option.name == "--disable-plugin-autoload" for option in own)
     absent = [
         beginning
         for plugin, beginnings in _TABLE["plugins"].items()
         if {f"no:{plugin}", f"no:{plugin.removeprefix('pytest_')}"} & set(named)
-        or not (autoload or plugin == "junitxml" or any(name.startswith(plugin) for name in named))
+        or not (autoload or plugin in _OF_PYTEST or any(name.startswith(plugin) for name in named))
         for beginning in beginnings.split()
     ]
     options = (option for option in split_options(words) if not option.name.startswith(tuple(absent)))

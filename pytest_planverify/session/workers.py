@@ -385,22 +385,23 @@ class Workers:
         inherited = os.environ.get("PYTEST_ADDOPTS", "")
         variables = dict(job.command.env)
         own = variables.get("PYTEST_ADDOPTS", inherited)
-        unchanged = (*close_options(self._settings.worker_args), *invocation.args)
+        autoload = not variables.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+        words = self._settings.worker_args
         try:
             of_run, of_command = (shlex.split(text) for text in (inherited, own))
             places = (of_command, self._settings.worker_args, invocation.args)
-            options = [option for words in places for option in split_options(words)]
+            options = [option for place in places for option in split_options(place)]
+            words = options_for(words, invocation.args, autoload=autoload)
         except (ValueError, CommandSyntaxError):  # in the variable: the worker's pytest will report it
-            return unchanged, (), None
+            return (*close_options(words), *invocation.args), (), None
         run = GivenOptions(
             command_line=self._settings.worker_args,
             addopts=(*ini, *of_run),
             directory=self._settings.invocation_dir,
         )
-        autoload = not variables.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
         given = replace(
             run,
-            command_line=options_for(run.command_line, invocation.args, autoload=autoload),
+            command_line=words,
             addopts=(*(() if _replaces_addopts(options) else ini), *of_command),
         )
         scratch = self._folder.path / "reports"
@@ -408,7 +409,7 @@ class Workers:
             start = confirmation_start(given, invocation.args, scratch=scratch)
             return start.args, tuple(start.env.items()), None
         if not self._facts.reporting.is_needed(run, conftest_texts(root, invocation.selections)):
-            return unchanged, (), None
+            return (*close_options(words), *invocation.args), (), None
         start = worker_start(given, invocation.args, scratch=scratch, name=name)
         relay = relay_file(scratch, name)
         self._facts.reporting.relays[job.plan.path, job.todo.id, job.criterion.id] = relay

@@ -200,14 +200,18 @@ def test_reporters_of_a_command_override_those_of_the_run() -> None:
         ("--disable-plugin-autoload", True, "--junitxml=j.xml --strange 1"),
         ("tests", False, "--junitxml=j.xml --strange 1"),
         ("-p pytest_cov.plugin", False, "--junitxml=j.xml --cov=shop --no-cov --strange 1"),
+        ("-p no:terminal", True, "--junitxml=j.xml --cov=shop --no-cov --strange 1"),
     ],
 )
-def test_command_without_the_plugin_of_a_reporter_gets_none_of_its_options(
+def test_command_without_a_plugin_of_the_run_gets_none_of_its_options(
     command: str, autoload: bool, kept: str
 ) -> None:
     words = ["--junitxml=j.xml", "--cov=shop", "--no-cov", "--strange", "1"]
+    quiet = [] if "terminal" in command else ["-q", "--tb=short"]
 
-    assert options_for(words, command.split(), autoload=autoload) == tuple(kept.split())
+    found = options_for([*words, "-q", "--tb=short"], command.split(), autoload=autoload)
+
+    assert found == (*kept.split(), *quiet)
 
 
 def test_confirmation_drops_reporters_but_keeps_options_that_affect_the_verdict() -> None:
