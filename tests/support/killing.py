@@ -104,12 +104,14 @@ class Killing:
     def round(self, kills: int, *how: str) -> None:
         """Kill a run and its resumptions, check the state after each, and let the last one finish.
 
-        ``how`` are additional options of all runs.
+        If no kill came after a verdict, up to twice as many follow. ``how`` are options of all runs.
         """
         self._run_to_the_end(*how)
         self.example = self._fresh()
         final: dict[tuple[str, str], str] = {}
-        for number in range(kills):
+        for number in range(3 * kills):
+            if number >= kills and self.verdicts_found:
+                break
             options = (*how, *(("--planverify-resume",) if number else ()))
             final = self._kill(final, *options)
         self._resume(final, *how)
