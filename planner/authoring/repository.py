@@ -118,7 +118,7 @@ def read_repository(folder: Path) -> RepositoryFacts:
         name=str(_get(pyproject, "project", "name") or folder.name or "project"),
         tests=tuple(_group_tests(files, runner)),
         checks=tuple(_checks(folder, pyproject, with_tests=not files)),
-        sources=(*sources, *dict.fromkeys(_without(each) for each in files if allowed(each, sources))),
+        sources=(*sources, *dict.fromkeys(_exclusion_of(each) for each in files if allowed(each, sources))),
         runner=runner,
         language="python" if is_python else next(languages, "python"),
     )
@@ -162,7 +162,7 @@ def _runner(folder: Path, files: list[str]) -> str:
     return "python -m pytest" if has_flat_product and has_test_folders else "pytest"
 
 
-def _without(path: str) -> str:
+def _exclusion_of(path: str) -> str:
     """Return the pattern that excludes a test file among the sources, and what belongs to it."""
     folder, _, name = path.rpartition("/")
     if folder.rpartition("/")[2] in ("tests", "test"):

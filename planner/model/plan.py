@@ -18,9 +18,9 @@ from planner.model.verdicts import Purpose
 
 # Without "/", which separates the ids of parents in qualified ids.
 ID_PATTERN = r"^[A-Za-z0-9_.\-]+$"
+"""Pattern of a todo's id."""
 SHA256_PATTERN = r"^[0-9a-fA-F]{64}$"
 DATE_PATTERN = r"^\d{4}-\d{2}-\d{2}$"
-"""Pattern of a todo's id."""
 
 DEFAULT_CRITERION_SECONDS = 300.0
 """Time limit of a criterion that names none."""

@@ -67,7 +67,7 @@ class BaselineComparison:
     def __init__(self, flat: FlatPlan, kept: KeptBaseline) -> None:
         self._flat = flat
         self._kept = kept
-        self._as_then: dict[str, bool] = {}
+        self._unchanged: dict[str, bool] = {}
 
     def todo(self, todo: Todo) -> TodoAtBase | None:
         """Return the state of a todo at the baseline; ``None`` if the baseline lacks it.
@@ -149,16 +149,16 @@ class BaselineComparison:
         is_older = by_check is Since.PRE_EXISTING and Since.NEW not in sinces
         if not is_older or evidence.changed_since == "green":  # it has passed since the baseline
             return evidence.hunks
-        return tuple(hunk for hunk in evidence.hunks if self._is_as_then(hunk.path))
+        return tuple(hunk for hunk in evidence.hunks if self._is_unchanged(hunk.path))
 
-    def _is_as_then(self, path: str) -> bool:
+    def _is_unchanged(self, path: str) -> bool:
         """Return whether a file is as it was at the baseline; many failures ask for the same files."""
-        if path not in self._as_then:
-            self._as_then[path] = digest_of(self._kept.root / path) == f"sha256:{self._then.get(path)}"
-        return self._as_then[path]
+        if path not in self._unchanged:
+            self._unchanged[path] = digest_of(self._kept.root / path) == f"sha256:{self._digests.get(path)}"
+        return self._unchanged[path]
 
     @cached_property
-    def _then(self) -> Mapping[str, str]:
+    def _digests(self) -> Mapping[str, str]:
         return self._kept.digests()
 
     def _since(self, todo_id: str, nodeid: str, outcome: TestOutcome) -> Since:

@@ -163,11 +163,11 @@ class Case:
     @lazy
     def deeper(self) -> tuple[Case, ...]:
         """Cases for each cause or context of the surfacing exception, then for each group member."""
-        served = (self.served,) if self.served else ()
-        return (*map(self.at, self.evidence.exceptions[1:]), *served, *self.leaves)
+        printed = (self.server_error,) if self.server_error else ()
+        return (*map(self.at, self.evidence.exceptions[1:]), *printed, *self.leaves)
 
     @lazy
-    def served(self) -> Case | None:
+    def server_error(self) -> Case | None:
         """Case of the project's error that a server in the test's own process printed.
 
         ``None`` unless the test itself fails because its peer did not answer.

@@ -277,7 +277,7 @@ class FileDigests:
         began = record.launched_at - _CLOCK_TICK
         return rests_on, all(changed <= began for _, changed in seen.values())
 
-    def data_read(self, record: WorkerRecord) -> tuple[str, ...]:
+    def read_data(self, record: WorkerRecord) -> tuple[str, ...]:
         """Return the files other than Python's that a worker is known to have read."""
         files = map(str, (record.files_read or {}).get("files", ()))
         return tuple(os.path.relpath(path, self._root) for path in files if not path.endswith(_PYTHON))

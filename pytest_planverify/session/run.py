@@ -476,8 +476,8 @@ class SessionRun:
             data = None if job.spec.fixture is None else str(job.plan.root / job.spec.fixture)
             named = (job.record.inifile, data)
             rests_on, stayed = self._digests.basis(job.record, named)
-            data_read = self._digests.data_read(job.record) if rests_on is None and run.evidence else ()
-            run = run.model_copy(update={"rests_on": rests_on, "read_data": data_read})
+            read_data = self._digests.read_data(job.record) if rests_on is None and run.evidence else ()
+            run = run.model_copy(update={"rests_on": rests_on, "read_data": read_data})
         self._add(job.todo, run, final=final and stayed)
 
     def _keep_cut_short(self, running: Iterable[Job]) -> None:

@@ -314,7 +314,7 @@ def raised_in_test_alone(case: Case) -> str | None:
     # If only the product was changed, it is at fault rather than the unchanged test.
     if case.evidence.subjects or (case.product_changed and not case.raised_in_changed):
         return None
-    if case.served and case.served.in_product:
+    if case.server_error and case.server_error.in_product:
         return None
     around = _AROUND.get(case.evidence.phase) if case.evidence.phase else None
     # Which functions of the product a printed line names is not known; a hook of pytest names none.

@@ -245,7 +245,7 @@ def client_gave_up(case: Case) -> Hit | None:
 def service_unreachable(case: Case) -> Hit | None:
     """A service or the network could not be reached, or did not answer as it should."""
     error = case.error
-    if case.served:  # the project is the service
+    if case.server_error:  # the project is the service
         return None
     service = SERVICE_OF_ERROR.get(error.qualified)
     if error.qualified in _HTTP_ERRORS and _OVERLOADED.search(error.message):

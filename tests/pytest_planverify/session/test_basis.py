@@ -90,7 +90,7 @@ def test_data_that_was_read_is_known_although_a_connection_makes_the_basis_unkno
     record.audit["x",] = {"event": "connect"}
 
     assert FileDigests(tmp_path).basis(record, []) == (None, True)
-    assert FileDigests(tmp_path).data_read(record) == ("tests/data.json",)
+    assert FileDigests(tmp_path).read_data(record) == ("tests/data.json",)
 
 
 @pytest.mark.parametrize(
