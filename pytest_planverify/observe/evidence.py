@@ -116,10 +116,10 @@ def test_evidence(
         "self_contained": report.when == "call"
         and guarded(lambda: is_self_contained(item), otherwise=False),
         "timed_out": _is_timeout(facts.exceptions),
-        # Of unittest, pytest reports it as the second.
+        # Of unittest, pytest reports it as a failure of this text, below which hints may follow.
         "strict_xpass": facts.longrepr.startswith("[XPASS(strict)]")
         if error is None
-        else facts.longrepr.strip() == "Unexpected success",
+        else facts.longrepr.partition("\n")[0].strip() == "Unexpected success",
     }
     return facts
 
