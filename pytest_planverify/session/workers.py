@@ -25,6 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
+from inspect import signature
 from itertools import count, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -529,12 +530,16 @@ def _stamps(files: Iterable[str]) -> tuple[tuple[str, int, int], ...]:
     return tuple(found)
 
 
+_NO_OVERRIDES = {"override_ini": None} if "override_ini" in signature(determine_setup).parameters else {}
+"""Parameter that pytest requires from version 9."""
+
+
 @cache
 def _read_setup(
     root: str, folders: tuple[str, ...], options: tuple[str, ...], stamps: tuple[tuple[str, int, int], ...]
 ) -> tuple[str, str | None, tuple[str, ...]]:
     """Find rootdir and ini file; the result is valid as long as the files have these ``stamps``."""
-    given: dict[str, Any] = {"inifile": None, "override_ini": None, "rootdir_cmd_arg": None}
+    given: dict[str, Any] = {"inifile": None, "rootdir_cmd_arg": None} | _NO_OVERRIDES
     for option in split_options(options):
         if option.name in _INI_OPTIONS:
             given["inifile"] = os.path.join(root, option.value or "")
