@@ -526,7 +526,10 @@ def _name_error(exception: NameError, project: ProjectMap) -> dict[str, Any]:
 
 
 def _type_error(exception: TypeError, project: ProjectMap) -> dict[str, Any]:
-    """Return which function a call did not fit, and who owns it."""
+    """Return which function a call did not fit, and who owns it.
+
+    If none of the project's code called it, as unittest calls its tests, the function is the only frame.
+    """
     # The error itself has no reference to the function; it is looked up by the name in the message.
     callee = callee_of(message_of(exception))
     entries = list(walk_tb(exception.__traceback__))
@@ -535,7 +538,14 @@ def _type_error(exception: TypeError, project: ProjectMap) -> dict[str, Any]:
         if code is not None:
             module = str(getattr(value, "__module__", "") or "")
             side = project.side(code.co_filename, module)
-            return {"object_type": f"function {readable(callee, 300)}", "object_side": side}
+            found: dict[str, Any] = {
+                "object_type": f"function {readable(callee, 300)}",
+                "object_side": side,
+            }
+            sides = {_side(frame, project) for frame, _ in entries}
+            if sides.isdisjoint((Side.TEST, Side.PRODUCT)):
+                found["frames"] = (_frame(code, code.co_firstlineno, {"__name__": module}, project),)
+            return found
     return {}
 
 
@@ -543,8 +553,9 @@ def _callables(frame: types.FrameType, qualname: str) -> Iterator[object]:
     """Yield functions with that qualified name that the frame's code can refer to."""
     owner, _, name = qualname.rpartition(".")
     for value in _named_values(frame):
-        if isinstance(value, types.FunctionType) and value.__qualname__ == qualname:
-            yield value
+        function = value.__func__ if isinstance(value, types.MethodType) else value
+        if isinstance(function, types.FunctionType) and function.__qualname__ == qualname:
+            yield function
         kind = value if isinstance(value, type) else type(value)
         if owner and any(base.__qualname__ == owner for base in kind.__mro__):
             # Plain getattr() would execute descriptors and metaclasses of the project.
