@@ -497,6 +497,9 @@ def _attribute_error(exception: AttributeError, project: ProjectMap) -> dict[str
 def _syntax_error(exception: SyntaxError, project: ProjectMap) -> dict[str, Any]:
     """Return the place of a syntax error; ``path`` is in angle brackets if it names no file."""
     filename = exception.filename
+    if filename is None and (entries := list(walk_tb(exception.__traceback__))):
+        # Python names no file with a null byte; ast.parse(), which pytest calls for tests, knows it.
+        filename = entries[-1][0].f_locals.get("filename")
     if not isinstance(filename, str) or filename.startswith("<"):
         return {"path": filename if isinstance(filename, str) else None, "line": exception.lineno}
     if not Path(filename).is_file():  # a name that was invented for compile()
