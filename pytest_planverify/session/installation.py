@@ -24,6 +24,7 @@ from planner.model.evidence import RequirementFact
 from planner.planfile.project_files import LARGEST_READ, read_regular
 from planner.text.python_text import callee_of, parse_module
 from planner.text.sanitizing import clean
+from pytest_planverify.baseline.repository import ask
 from pytest_planverify.diagnosis.tool_output import CANNOT_IMPORT
 
 if TYPE_CHECKING:
@@ -44,15 +45,26 @@ NATIVE_MODULES = (".so", ".pyd")
 def with_installation(evidence: Evidence, root: Path, granted: tuple[str, ...] = ()) -> Evidence:
     """Return the evidence with unmet requirements of the project and modules similar to a missing one.
 
-    ``granted`` are the globs that todos may write, among which a missing module may be planned.
+    ``granted`` are the globs that todos may write, among which a missing module may be planned. A module
+    that the last commit deleted counts as such, as no change since then shows it.
     """
     if not evidence.exceptions:
         return evidence
     chain = tuple(_with_nearest(each, evidence, root) for each in evidence.exceptions)
     update: dict[str, object] = {"exceptions": chain, "unmet": unmet_requirements(root)}
     if any(each.qualified in (_NOT_FOUND, _NAME_NOT_FOUND) for each in chain):
-        update["granted"] = granted
+        update["granted"] = (*granted, *_deleted(root, chain))
     return evidence.model_copy(update=update)
+
+
+def _deleted(root: Path, chain: tuple[ExceptionFact, ...]) -> Iterator[str]:
+    """Yield the files of missing modules that the last commit deleted."""
+    modules = [each.name.replace(".", "/") for each in chain if each.qualified == _NOT_FOUND and each.name]
+    ends = tuple(f"/{module}{end}" for module in modules for end in (".py", "/__init__.py"))
+    words = ("diff", "-z", "--relative", "--name-only", "--no-renames", "--diff-filter=D", "HEAD~1", "HEAD")
+    for path in os.fsdecode(ask(root, *words) or b"").split("\0") if ends else ():
+        if f"/{path}".endswith(ends):
+            yield path
 
 
 @cache

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from baseline_samples import commit_all
 from diagnosis_samples import error, failed, frame
 from text_bundles import write_files
 
@@ -198,6 +199,22 @@ def test_missing_module_is_matched_to_its_requirement_among_many(tmp_path: Path)
 
     assert found.rule == "requirement-unmet"
     assert "test-requirements.txt declares zz-diagrams==1.2" in (found.suggestion or "")
+
+
+def test_missing_module_that_the_last_commit_deleted_is_the_fault_of_the_product(tmp_path: Path) -> None:
+    write_files(tmp_path, {"src/shop/cart.py": "", "old.py": "", "shop/never.txt": ""})
+    commit_all(tmp_path)
+    for name in ("src/shop/cart.py", "old.py"):
+        (tmp_path / name).unlink()
+    commit_all(tmp_path)
+
+    def rule(module: str) -> tuple[str, Owner]:
+        lacks = evidence(missing(module, PRODUCT), first_party=("shop",))
+        found = diagnose(with_installation(lacks, tmp_path))
+        return found.rule, found.owner
+
+    assert rule("shop.cart") == rule("old") == ("own-module-missing", Owner.PRODUCT)
+    assert rule("shop.never") == ("own-module-not-installed", Owner.ENVIRONMENT)
 
 
 def test_missing_module_lists_similar_modules_and_unbuilt_sources(tmp_path: Path) -> None:
