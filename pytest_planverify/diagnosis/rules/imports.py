@@ -280,7 +280,14 @@ def own_module_missing(case: Case) -> Hit | str | None:
     asked = _IMPORT_LINE.findall((case.raised_at.source if case.raised_at is not None else None) or "")
     if not planned and any(name.startswith(f"{module}.") for name in asked):
         path = path.replace(".py", "/__init__.py")  # a submodule is imported, so it has to be a package
-    return f"{missing}: write {path}{promised}{f', or did you mean {similar}?' if similar else '.'}"
+    meant = f", or did you mean {similar}?" if similar else "."
+    return Hit(suggestion=f"{missing}: write {path}{promised}{meant}", location=_import_of(case))
+
+
+def _import_of(case: Case) -> Location | None:
+    """Return the import that fails: it is the place, whatever else was changed."""
+    frame = case.raised_at
+    return Location(path=frame.path, line=frame.line, function=frame.function) if frame else None
 
 
 def _planned_file(case: Case, module: str) -> str | None:
@@ -352,13 +359,11 @@ def dependency_missing(case: Case) -> Hit | None:
     else:
         remedy = f"declare and install {package}."
     others = Owner.TEST if case.raised_in_changed else Owner.ENVIRONMENT
-    frame = case.raised_at
     return Hit(
         suggestion=f"No module named {module}{_by(case)}: {remedy}",
         # Without frames a command asked for it, no code of the project.
         owner=others if case.in_test or not case.frames else Owner.PRODUCT,
-        # The import is the place, whichever function changed.
-        location=Location(path=frame.path, line=frame.line, function=frame.function) if frame else None,
+        location=_import_of(case),
     )
 
 

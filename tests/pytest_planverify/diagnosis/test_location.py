@@ -164,7 +164,10 @@ def test_missing_module_is_located_at_its_import_whatever_else_was_changed():
     assert candidates_of(evidence)[0].path == "shop/__init__.py"
     message = "No module named 'shop.version'"
     asked = error("ModuleNotFoundError", message, TEST, bases="ImportError", name="shop.version")
-    by_test = evidence.model_copy(update={"exceptions": (asked,), "first_party": ("shop",)})
+    constant = (hunk(None, path="shop/tax.py"),)
+    by_test = evidence.model_copy(
+        update={"exceptions": (asked,), "first_party": ("shop",), "hunks": constant}
+    )
     assert diagnose(by_test).location == Location(path=TEST.path, line=TEST.line, function=TEST.function)
 
 
