@@ -238,4 +238,4 @@ def nothing_checked(case: Case) -> str:
     if case.evidence.vacuous == "nothing_collected" or case.evidence.kind is EvidenceKind.SESSION:
         return f"No test of {_selected(case)} ran: write the test or correct the selection."
     headline = quote(case.evidence.headline)
-    return f"The command selected nothing that proves the todo{': ' + headline if headline else ''}."
+    return f"The selected tests do not prove the todo{': ' + headline if headline else ''}."

@@ -351,10 +351,12 @@ def test_a_suggestion_to_create_an_existing_or_forbidden_file_is_omitted() -> No
 
 def test_the_brief_does_not_request_writing_a_test_that_only_skips() -> None:
     action = "**Next**: Find out why the existing tests are skipped or expected to fail, and make them run"
-    skipped = evidence(vacuous="all_skipped")
     report = "; if only a change of the tests helps, report it."
-    assert line(brief(NO_TEST, skipped, allowed_files=("tests/**",)), "Next") == f"{action}."
-    assert line(brief(NO_TEST, skipped), "Next") == f"{action}{report}"
+    # All tests of a command, or some of a demand.
+    for facts in ({"vacuous": "all_skipped"}, {"tests": ("tests/test_a.py::test_b",)}):
+        skipped = evidence(**facts)
+        assert line(brief(NO_TEST, skipped, allowed_files=("tests/**",)), "Next") == f"{action}."
+        assert line(brief(NO_TEST, skipped), "Next") == f"{action}{report}"
 
 
 def test_the_brief_requests_a_missing_test_only_if_no_similar_one_was_meant() -> None:

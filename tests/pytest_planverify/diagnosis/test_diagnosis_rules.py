@@ -126,7 +126,7 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     ({**_selected(("tests/a.py", "missing_file"), ("b.py::c", "missing_id"), nearest=("tests/b.py",)), "headline": "no such file"}, C.TEST_NOT_FOUND, Owner.PLAN, "selection-empty", "tests/a.py: no such file; the nearest existing name is tests/b.py."),
     ({"kind": "selection", "vacuous": "nothing_collected"}, C.TEST_NOT_FOUND, Owner.PLAN, "nothing-checked", "No test of the command ran"),
     ({**_selected(("tests/a.py", "empty")), "vacuous": "all_skipped", "skip_reasons": ("later",)}, C.TEST_NOT_FOUND, Owner.TEST, "all-skipped", "Every test of tests/a.py was skipped: later."),
-    ({"kind": "selection"}, C.TEST_NOT_FOUND, Owner.PLAN, "nothing-checked", "proves the todo."),
+    ({"kind": "selection"}, C.TEST_NOT_FOUND, Owner.PLAN, "nothing-checked", "do not prove the todo."),
     (_command("lint", found=False), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "tool-not-found", "tool is not installed"),
     (_command("test", exit_code=127), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "tool-not-found", "PATH"),
     (_command("lint"), C.LINT_ERROR, Owner.PRODUCT, "linter-failed", "exit code 1 without output"),
