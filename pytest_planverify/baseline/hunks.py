@@ -28,6 +28,8 @@ LARGEST = 1 << 20
 """Limit in bytes; larger files are listed without hunks."""
 
 _MOST_TEXT_LINES = 40
+_MOST_WITH_DOCSTRING = 20
+"""Limit of lines of a hunk with docstrings; they would crowd out the code of a longer one in a brief."""
 _LONGEST_LINE = 200
 _MOST_LOOSE = 20
 """Limit of hunks of one file outside of functions, so that a data table does not crowd out other files."""
@@ -119,7 +121,8 @@ def hunks_of(path: str, diff: Iterable[str], now: str, side: Side | None) -> Ite
     spans = spans_of(now) if path.endswith((".py", ".pyi")) else []
     names = names_by_line(spans)
     documented = {number for span in spans for number in span.docstring}
-    found: dict[object, tuple[int, str | None, list[str]]] = {}  # line, function and changed lines
+    found: dict[object, tuple[int, str | None, list[tuple[str, bool]]]] = {}
+    # Values: line, function, and changed lines, each with whether it is of a docstring.
     line = loose = 0  # of the current file; blocks outside of functions
     current: object = None  # the hunk of the last changed line
     waiting: list[str] = []  # removed lines, and leading blank ones, that belong to no hunk yet
@@ -144,7 +147,7 @@ def hunks_of(path: str, diff: Iterable[str], now: str, side: Side | None) -> Ite
                 is_inside = f"{names.get(line)}.".startswith(f"{place}.")
                 found.setdefault(current, (line if is_inside or place is None else line - 1, place, []))
             first, function, lines = found[current]
-            lines += changed
+            lines += ((each, each is text and line in documented) for each in changed)
             # A docstring is never at fault if code was changed, too.
             if first in documented and line not in documented:
                 found[current] = (line, function, lines)
@@ -156,8 +159,11 @@ def hunks_of(path: str, diff: Iterable[str], now: str, side: Side | None) -> Ite
             ranges = _RANGES.match(text)
             # An empty range names the line before it.
             line = int(ranges[1]) + (ranges[2] == "0") if ranges else line + 1
-    for first, function, lines in found.values():
-        shown = [text[:_LONGEST_LINE] for text in lines[:_MOST_TEXT_LINES]]
+    for first, function, marked in found.values():
+        lines = [text for text, _ in marked]
+        code = [text for text, is_docstring in marked if not is_docstring]
+        told = code if code and len(lines) > _MOST_WITH_DOCSTRING else lines
+        shown = [text[:_LONGEST_LINE] for text in told[:_MOST_TEXT_LINES]]
         yield Hunk(
             path=path,
             line=first,

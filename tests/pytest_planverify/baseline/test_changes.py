@@ -462,6 +462,17 @@ def test_digest_without_git_depends_on_changed_data(tmp_path: Path):
     assert digest("one") != digest("two")
 
 
+def test_long_docstring_does_not_crowd_out_the_changed_code():
+    before = 'def f(x):\n    """Return x."""\n    return x\n'
+    told = "".join(f"    Line {number}.\n" for number in range(50))
+    now = f'def f(x):\n    """Return x.\n\n{told}    """\n    return x + 1\n'
+
+    (changed,) = hunks_of("shop.py", compare(before, now), now, None)
+
+    assert (changed.line, changed.added) == (55, 54)
+    assert changed.text == '-    """Return x."""\n-    return x\n+    return x + 1'
+
+
 def test_form_feed_ends_no_line():
     before = "def f():\n    return 1\n\f\ndef g():\n    return 2\n\f\ndef h():\n    return 3\n"
     now = before.replace("return 3", "return 4")
