@@ -121,5 +121,6 @@ def report_to_github(given: ReportInput, environment: Mapping[str, str]) -> Iter
         if summary := environment.get("GITHUB_STEP_SUMMARY"):
             with open(summary, "ab") as file:  # earlier commands of the step share it
                 file.write(render("markdown", given).encode("utf-8", "replace"))
+            remember_written(Path(summary))
     except Exception as error:  # as in write_reports
         yield one_line(f"GITHUB_STEP_SUMMARY: cannot be written: {error}", limit=500)

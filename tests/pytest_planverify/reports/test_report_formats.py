@@ -25,6 +25,7 @@ from planner.model.outcome import (
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
+from planner.planfile.left_files import left_by_runs
 from planner.planfile.tree import load_tree
 from pytest_planverify.reports.cases import ReportInput, safe
 from pytest_planverify.reports.formats import (
@@ -288,11 +289,15 @@ def test_github_annotations_are_limited_to_ten_and_the_last_counts_the_rest() ->
     assert "exit status 5" in line
 
 
-def test_step_summary_is_appended_to(tmp_path: Path) -> None:
+def test_step_summary_is_appended_to_and_counts_as_no_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     summary = tmp_path / "summary.md"
     summary.write_text("before\n")
     github_lines(red(), GITHUB_STEP_SUMMARY=str(summary))
     assert summary.read_text().startswith("before\n### ")
+    assert left_by_runs(tmp_path / ".planverify", tmp_path, ["summary.md"]) == {"summary.md"}
     lines = github_lines(red(), GITHUB_STEP_SUMMARY=str(tmp_path / "no" / "folder"))
     assert "GITHUB_STEP_SUMMARY: cannot be written" in lines[-1]
 
