@@ -30,7 +30,7 @@ _MORE_CHANCE = frozenset(
     | {"Thread", "ThreadPoolExecutor", "gather", "as_completed"}
 )
 """Nondeterministic names beyond those in the catalog of impure calls."""
-_CERTAIN = frozenset({"builtins.ModuleNotFoundError", "builtins.SyntaxError"})
+_CERTAIN = frozenset({"builtins.ImportError", "builtins.SyntaxError"})
 """Import errors that recur on every run, whatever else the module does."""
 _LARGEST = 1 << 20
 """Size in bytes of a source file above which it is not parsed."""
@@ -59,16 +59,18 @@ def depends_on_chance(
     confirmation recorded them. The functions that the test names, or the traceback shows, always count.
     """
     kinds = {piece.exceptions[0].qualified, *piece.exceptions[0].bases} if piece.exceptions else set[str]()
-    if piece.kind is EvidenceKind.COLLECTION and not _CERTAIN.isdisjoint(kinds):
+    is_import = piece.kind is EvidenceKind.COLLECTION
+    if is_import and not _CERTAIN.isdisjoint(kinds):
         return False
     frames = (frame for error in piece.exceptions for frame in error.frames)
     shown = [*piece.subjects, *(frame for frame in frames if frame.side in (Side.TEST, Side.PRODUCT))]
-    if any(_function_draws(root / path, line) for path, line in {(each.path, each.line) for each in shown}):
+    places = {(each.path, each.line) for each in shown}
+    if any(_function_draws(root / path, line, with_sets=not is_import) for path, line in places):
         return True
     file, _, names = (piece.nodeid or "").partition("::")
     # The test may use any fixture or helper of its file, but no other test.
     test = names.rpartition("::")[2].partition("[")[0]
-    scopes = (_scopes_of(root / file) or ()) if file else ()
+    scopes = (_scopes_of(root / file) or ()) if file and not is_import else ()
     if any(each.draws or each.has_sets for each in scopes if each.name == test or each.is_helper):
         return True
     # Sets are common and mostly used for membership tests, so they do not count in all that ran.

@@ -181,9 +181,17 @@ def test_product_randomness_counts_in_executed_functions_and_set_order_at_calls(
     assert not depends_on_chance(far, tmp_path), "nobody knows of the product, and the test draws nothing"
 
 
-@pytest.mark.parametrize(("name", "draws"), [("ModuleNotFoundError", False), ("ValueError", True)])
-def test_failed_import_is_not_random(name: str, draws: bool, tmp_path: Path):
-    (tmp_path / "shop.py").write_text("import random\nSEED = random.random()\nimport gone\n")
+@pytest.mark.parametrize(
+    ("name", "source", "draws"),
+    [
+        ("ImportError", "random.random()", False),
+        ("ValueError", "random.random()", True),
+        ("ValueError", "{1, 2}", False),
+    ],
+)
+def test_failed_import_is_random_only_if_its_code_is(name: str, source: str, draws: bool, tmp_path: Path):
+    (tmp_path / "shop.py").write_text(f"import random\nSEED = {source}\nimport gone\n")
+    (tmp_path / "test_a.py").write_text("import shop, time\nTIMES = {1}\ndef now(): return time.time()\n")
     failed = error(in_shop(3), name=name)
     red = failure(kind=EvidenceKind.COLLECTION, nodeid="test_a.py", exceptions=(failed,))
 
