@@ -11,8 +11,8 @@ import shlex
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from planner.catalog.test_paths import is_test_path
 from planner.model.evidence import ChangedFile
@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline.comparison import BaselineComparison
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.session.run import SessionRun
+
+    PossibleCauses: TypeAlias = Callable[[str], tuple[Hunk, ...]]
+    """The changes that may have caused a failure with this signature."""
 
 TOP_TESTS = 10
 
@@ -96,7 +99,7 @@ class Assembler:
     shown_path: str
     changes: Mapping[Path, Changes]
     """Changes by root of plan and sub-plans."""
-    diagnose: Callable[[Evidence], Diagnosis]
+    diagnose: Callable[[Evidence, PossibleCauses | None], Diagnosis]
     recording: bool = False
     baseline: KeptBaseline | None = None
     green: GreenRevisions | None = None
@@ -179,14 +182,9 @@ class Assembler:
 
         These may be the finished work of other todos, and would precede the place that is at fault.
         """
-        found = self.diagnose(evidence)
         if self._comparison is None:
-            return found
-        hunks = self._comparison.possible_causes(todo, evidence, found.signature)
-        if len(hunks) == len(evidence.hunks):
-            return found
-        older = self.diagnose(evidence.model_copy(update={"hunks": hunks}))
-        return found.model_copy(update={"location": older.location, "candidates": older.candidates})
+            return self.diagnose(evidence, None)
+        return self.diagnose(evidence, partial(self._comparison.possible_causes, todo, evidence))
 
     def _with_parent_facts(self, run: CheckRun, root: Path, todo: Todo) -> CheckRun:
         """Return the check with facts that only the parent knows: promises, permissions and changes."""
@@ -581,11 +579,21 @@ class Opinions:
         """One line each on plugins that raised or returned nonsense."""
         return tuple(self._notes)
 
-    def diagnose(self, evidence: Evidence) -> Diagnosis:
-        """Return the diagnosis of the first plugin that gives one, else that of the rules."""
+    def diagnose(self, evidence: Evidence, causes: PossibleCauses | None = None) -> Diagnosis:
+        """Return the diagnosis of the first plugin that gives one, else that of the rules.
+
+        The rules locate the failure by the changes that ``causes`` returns for its signature.
+        """
         from pytest_planverify.diagnosis import diagnose  # imported late: a passing run needs no rules
 
-        return self._ask_plugins(evidence) or diagnose(evidence)
+        if told := self._ask_plugins(evidence):
+            return told
+        found = diagnose(evidence)
+        hunks = evidence.hunks if causes is None else causes(found.signature)
+        if len(hunks) == len(evidence.hunks):
+            return found
+        older = diagnose(evidence.model_copy(update={"hunks": hunks}))
+        return found.model_copy(update={"location": older.location, "candidates": older.candidates})
 
     def _ask_plugins(self, evidence: Evidence) -> Diagnosis | None:
         """Return the first diagnosis of a plugin; one that raises or returns nonsense is skipped.

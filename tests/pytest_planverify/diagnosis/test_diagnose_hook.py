@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from diagnosis_samples import TEST_FILE, error, failed, frame
 
-from planner.model.evidence import Evidence
+from planner.model.evidence import Evidence, Hunk
 from planner.model.outcome import Diagnosis
 from planner.model.taxonomy import Category, Owner
+from planner.model.verdicts import Side
 from pytest_planverify import hookspecs
 from pytest_planverify.session.outcomes import Opinions
 
@@ -132,6 +133,15 @@ def test_failing_plugin_is_noted_in_one_line_and_rules_decide(answer: object, wh
     )
     assert note.endswith("; fix it, or disable it with -p no:broken")
     assert "\n" not in note
+
+
+def test_answer_of_a_plugin_is_final_whatever_was_changed_since_the_failure() -> None:
+    hunk = Hunk(path="shop.py", line=1, function="total", side=Side.PRODUCT)
+    changed = FAILED.model_copy(update={"hunks": (hunk,)})
+
+    assert opinions_of().diagnose(changed).candidates
+    assert not opinions_of().diagnose(changed, lambda _: ()).candidates
+    assert opinions_of(ours=OURS).diagnose(changed, lambda _: pytest.fail("it was asked")) == OURS
 
 
 @pytest.mark.parametrize("answer", [ValueError("x"), 3], ids=["raises", "invalid"])

@@ -87,7 +87,7 @@ def check_run(check_id: str, verdict: Verdict, *headlines: str, **more: Any) -> 
     return CheckRun(check=check, evidence=evidence, **more)
 
 
-def diagnosis_in_headline(evidence: Evidence) -> Diagnosis:
+def diagnosis_in_headline(evidence: Evidence, _: object) -> Diagnosis:
     """Return the diagnosis that the headline encodes: ``CATEGORY confidence signature``."""
     category, confidence, signature = evidence.headline.split()
     return Diagnosis(
