@@ -11,6 +11,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
+from planner.errors import FileWriteError
 from planner.model.outcome import (
     FAILURE_REPORT_VERSION,
     FailureReport,
@@ -21,7 +22,7 @@ from planner.model.outcome import (
 )
 from planner.model.plan import Todo
 from planner.planfile.file_writer import replace_file
-from planner.planfile.project_files import RootedFiles, open_regular
+from planner.planfile.project_files import Confinement, RootedFiles, open_regular
 from planner.planfile.source_excerpts import read_excerpts
 from planner.policy.outcomes import failures_of
 from planner.text.redaction import redact
@@ -112,6 +113,8 @@ def write_failure_report(report: Mapping[str, Any], *, root: Path, name: str) ->
     cannot be written.
     """
     folder = root / FOLDER
+    if Confinement(root).fault(FOLDER):
+        raise FileWriteError(f"{folder}: a symbolic link leads out of the plan's root; remove the link")
     if not folder.exists():
         replace_file(folder / ".gitignore", IGNORED, mode=None)
     target = folder / f"{name}{SUFFIX}"

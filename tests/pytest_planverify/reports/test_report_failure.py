@@ -11,6 +11,7 @@ import outcome_samples as samples
 import pytest
 from outcome_samples import PLAN, RSI_FAILURE, momentum_plan
 
+from planner.errors import FileWriteError
 from planner.model.evidence import CommandFact, Evidence, ExceptionFact, Frame, MetricFact
 from planner.model.outcome import Cause, CauseTodo, FailureReport, Location, PlanRef, TestResult
 from planner.model.taxonomy import Category, Owner
@@ -160,6 +161,17 @@ def test_existing_folder_for_reports_gets_no_gitignore(tmp_path: Path) -> None:
     (tmp_path / "diagnostics").mkdir()
     path = write_failure_report({}, root=tmp_path, name="a")
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_no_report_is_written_through_a_link_out_of_the_root(tmp_path: Path) -> None:
+    root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
+    root.mkdir()
+    elsewhere.mkdir()
+    (root / "diagnostics").symlink_to(elsewhere)
+
+    with pytest.raises(FileWriteError, match="leads out of the plan's root; remove the link"):
+        write_failure_report({}, root=root, name="a")
+    assert list(elsewhere.iterdir()) == []
 
 
 SIGNATURE = str(RSI_FAILURE.signature)
