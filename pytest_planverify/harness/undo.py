@@ -23,6 +23,7 @@ from planner.text.display import counted, listed
 from pytest_planverify.harness.snapshots import Snapshots
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from planner.planfile.loader import LoadedPlan
@@ -50,8 +51,8 @@ def refuse_while_running(harness: Path) -> None:
             raise UsageMistake(f"process {pid} works on the run {run}; wait for it, or end it")
 
 
-class LastRun(NamedTuple):
-    """The last run of a plan that was not undone."""
+class EarlierRun(NamedTuple):
+    """A run of a plan that was not undone."""
 
     name: str
     snapshots: Snapshots
@@ -63,7 +64,7 @@ class LastRun(NamedTuple):
 
 
 def undo_run(plan: Path, *, force: bool) -> list[str] | None:
-    """Undo the work of the last run; return the messages to show.
+    """Undo the work of the last run that changed files; return the messages to show.
 
     Returns ``None`` if there is no run to undo, if an edit by ``planverify next --in-place`` is newer, or
     if the plan is unreadable. Only files that the run changed are restored. Raises
@@ -75,16 +76,21 @@ def undo_run(plan: Path, *, force: bool) -> list[str] | None:
     except PlanFileError:
         return None
     refuse_while_running(loaded.root / HOME / "harness")
-    run = _last_run(loaded)
     previous = PlanFolder(loaded.root, loaded.plan.todo_list_id).previous
     edited_at = previous.stat().st_mtime if previous.exists() else 0.0
-    if run is None or edited_at > run.at:
-        return None
-    snapshots = run.snapshots
-    now = _keep_current(snapshots, run.before)
-    changes = snapshots.compare(run.before, run.after or now)
-    if not changes.changed:  # the run itself may still wait to be resumed
-        return [f"the run {run.name} changed no file: there is nothing to undo"]
+    idle = None
+    for run in _runs(loaded):
+        if edited_at > run.at:
+            return None
+        snapshots = run.snapshots
+        now = _keep_current(snapshots, run.before)
+        changes = snapshots.compare(run.before, run.after or now)
+        if changes.changed:
+            break
+        idle = idle or run.name  # it may still wait to be resumed
+    else:
+        is_nothing = idle is not None and not edited_at
+        return [f"the run {idle} changed no file: there is nothing to undo"] if is_nothing else None
     # Files that the run changed, and that somebody has changed again since.
     edited = sorted({*changes.changed} & {*snapshots.compare(run.after or now, now).changed})
     if edited and not force:
@@ -142,8 +148,8 @@ def _restore_hint(plan: Path, snapshot: str) -> str:
     return f"the previous files are kept; to restore them: {restore_command(str(plan), snapshot)}"
 
 
-def _last_run(loaded: LoadedPlan) -> LastRun | None:
-    """Return the newest run that was not undone, or ``None``."""
+def _runs(loaded: LoadedPlan) -> Iterator[EarlierRun]:
+    """Yield the runs that were not undone, newest first."""
     # Further rounds of a run have logs and snapshots of their own: the run begins at the oldest of them,
     # the first that has a snapshot before the run, and ends with the newest.
     after: str | None = None
@@ -154,8 +160,8 @@ def _last_run(loaded: LoadedPlan) -> LastRun | None:
         snapshots = Snapshots(loaded.root, log.stem)
         after, at = after or snapshots.find(AFTER_RUN), max(at, log.stat().st_mtime)
         before = snapshots.find(BEFORE_RUN)
-        if snapshots.find(UNDONE) is not None:
+        is_undone = snapshots.find(UNDONE) is not None
+        if before is not None and not is_undone:
+            yield EarlierRun(log.stem, snapshots, before, after, at)
+        if before is not None or is_undone:
             after, at = None, 0.0
-        elif before is not None:
-            return LastRun(log.stem, snapshots, before, after, at)
-    return None

@@ -15,6 +15,8 @@ from text_bundles import write_files
 
 from planner.planfile.tree import load_tree
 from planner.planfile.versions import write_in_place
+from pytest_planverify.harness.snapshots import Snapshots
+from pytest_planverify.harness.undo import AFTER_RUN, BEFORE_RUN
 
 
 def tree(root: Path) -> dict[str, str]:
@@ -125,6 +127,18 @@ def test_an_edit_of_the_plan_after_the_run_is_undone_first(worked: Worked):
     assert file.read_text() == original
     assert "undid the run shop" in worked.undo().output
     assert worked.price == UNCOMMITTED
+
+
+def test_a_run_that_changed_no_file_hides_no_earlier_run(worked: Worked):
+    idle = Snapshots(worked.root, "shop.2")
+    (worked.root / ".planverify/harness/shop.2").mkdir()
+    (worked.root / ".planverify/logs/shop.2.jsonl").write_text("{}\n")
+    for label in (BEFORE_RUN, AFTER_RUN):
+        idle.take(label)
+
+    assert "undid the run shop:" in worked.undo().output
+    assert worked.price == UNCOMMITTED
+    assert "the run shop.2 changed no file" in worked.undo().output
 
 
 def test_an_unknown_snapshot_is_reported_in_one_line(finished: Worked):
