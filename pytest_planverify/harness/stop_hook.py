@@ -38,7 +38,6 @@ _PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR")
 _FIXABLE_BY_AGENT = (
     Status.FOUND,
     Status.UNREADABLE,
-    Status.SECURITY_HALT,
     None,  # stopped at its limit
     5,  # nothing left to verify
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from baseline_samples import commit_all
 from example_project import Example, todo
 from module_project import PYTEST_INI
 from real_command import LEAN_TERMINAL, Finished, planverify_words
@@ -101,3 +102,13 @@ def test_the_hook_does_not_block_for_questions_to_a_person(shop: Example) -> Non
     done = stops(shop.root)
     assert done.exit_code == 0
     assert "not done, and a person must decide" in json.loads(done.output)["systemMessage"]
+
+
+def test_the_hook_does_not_block_after_a_violation_that_a_person_must_decide_on(shop: Example) -> None:
+    shop.plan(todo("draw", "pytest test_it.py", allowed_files=["draw.py"]))
+    commit_all(shop.root)
+    shop.write({"test_it.py": GREEN})
+    done = stops(shop.root)
+    assert done.exit_code == 0, done.output
+    message = json.loads(done.output)["systemMessage"]
+    assert "a person must decide: ✗ failed draw: ALLOWLIST_VIOLATION" in message
