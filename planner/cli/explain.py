@@ -320,6 +320,9 @@ _FACTS = (
 )
 """Fields that are shown where they have a value, in this order."""
 
+_UNLABELLED = ("role", "decision", "answer", "category", "result")
+"""Fields whose values are shown without their names."""
+
 
 def tell(step: Step) -> Iterator[str]:
     """Yield sentences: the event of a step, the changes of state by it, and the actions that it led to.
@@ -353,9 +356,7 @@ def _describe(thing: Any, kind: str) -> str:
             names = dict.fromkeys(qualified(getattr(thing, "within", ""), each) for each in owners)
             facts.append(f"edits {listed(each.edit for each in value)} of {listed(names)}")
         elif value:
-            label = (
-                "" if name in ("role", "decision", "category", "result") else f"{name.replace('_', ' ')} "
-            )
+            label = "" if name in _UNLABELLED else f"{name.replace('_', ' ')} "
             facts.append(f"{label}{_text(value)}")
     if because := (getattr(thing, "because", None) or "").strip().rstrip("."):
         facts.append(f"because {' '.join(clean(because).split())}")

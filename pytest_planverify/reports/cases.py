@@ -103,6 +103,15 @@ class ReportInput:
     """By plan id, its todos including those of its sub-plans."""
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     """By plan id, the plan file relative to the top of the repository."""
+    names: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
+    """By plan id, the name of its workflow, if it has one."""
+
+    @property
+    def heading(self) -> str:
+        """The names of the plans; the ids, too, in a run of several, as the names of todos begin with them."""
+        several = len(self.document.plans) > 1
+        named = ((ref.todo_list_id, self.names.get(ref.todo_list_id)) for ref in self.document.plans)
+        return ", ".join(f"{name} ({key})" if several and name else name or key for key, name in named)
 
     @property
     def holds(self) -> bool:

@@ -64,7 +64,7 @@ def parse_report(text: str, folder: Path) -> Report:
 
 
 def report_input(document: OutcomeDocument, plans: Iterable[FlatPlan]) -> ReportInput:
-    """Return the input of all formats: the outcomes, and of each plan its todos, root folder and file.
+    """Return the input of all formats: the outcomes, and of each plan its name, todos, root and file.
 
     The paths are relative to the repository, found by its ``.git``, else to the current directory.
     """
@@ -73,6 +73,7 @@ def report_input(document: OutcomeDocument, plans: Iterable[FlatPlan]) -> Report
     folders: dict[str, str] = {}
     todos: dict[str, Sequence[Todo]] = {}
     files: dict[str, str] = {}
+    names: dict[str, str | None] = {}
     for loaded in (flat.loaded for flat in plans):
         root = loaded.root
         tops = (folder for folder in (root, *root.parents) if (folder / ".git").exists())
@@ -81,7 +82,8 @@ def report_input(document: OutcomeDocument, plans: Iterable[FlatPlan]) -> Report
         folders[loaded.plan.todo_list_id] = "" if folder == "." else folder
         files[loaded.plan.todo_list_id] = file
         todos[loaded.plan.todo_list_id] = loaded.plan.items
-    return ReportInput(document, folders, todos, files)
+        names[loaded.plan.todo_list_id] = loaded.plan.workflow_name
+    return ReportInput(document, folders, todos, files, names)
 
 
 def write_reports(given: ReportInput, reports: Sequence[Report], root: Path) -> Iterator[str]:

@@ -345,6 +345,15 @@ def test_long_markdown_report_counts_omitted_entries_and_fits_a_comment() -> Non
     assert "it[0] failed: gone" in rendered("markdown", gone)
 
 
+def test_reports_for_people_are_headed_by_the_names_of_the_plans() -> None:
+    one = ReportInput(GREEN, {PLAN: ""}, names={PLAN: "A shop"})
+    assert "<h1>A shop</h1>" in render("html", one)
+    assert render("markdown", one).startswith("### ✅ `A shop`: ")
+    plans = (*GREEN.plans, GREEN.plans[0].model_copy(update={"todo_list_id": "till"}))
+    several = ReportInput(GREEN.model_copy(update={"plans": plans}), {}, names=one.names)
+    assert several.heading == f"A shop ({PLAN}), till"
+
+
 def todo(name: str, *dependencies: str) -> Todo:
     return Todo(
         id=name,
