@@ -156,12 +156,19 @@ class _Place:
                 why = "may be inherited, or made by a decorator or metaclass"
         if why:
             return self.difference("unresolved", name, f"{self.prefix}{local} in {self.path} {why}")
-        existing = definitions(owner)
-        # A function of that name is no class.
-        what = expected if local in existing else local
-        names = ", ".join(list(existing)[:MAX_NAMES]) or "no function or class"
-        message = f"{self.prefix.rstrip('.') or owner.path} does not define {what}, it defines {names}"
+        names = ", ".join(list(definitions(owner))[:MAX_NAMES]) or "no function or class"
+        message = f"{self.prefix.rstrip('.') or owner.path} does not define {local}, it defines {names}"
         return self.difference("missing_function", name, message, expected=expected)
+
+    def of_other_kind(self, name: str, local: str, expected: str) -> ContractDifference:
+        """Return the difference for a class in the place of a function, or the reverse."""
+        found = definitions(self.owner)[local]
+        kind, actual = "a class, not a function", f"class {local}"
+        if not found.is_class:
+            kind, actual = "a function, not a class", render(signature_of(found))
+        message = f"{self.prefix}{local} is {kind} ({self.path}:{found.lineno})"
+        facts = {"expected": expected, "actual": actual, "line": found.lineno}
+        return self.difference("signature", name, message, **facts)
 
 
 def _function(place: _Place, wanted: FunctionContract) -> Iterator[ContractDifference]:
@@ -171,12 +178,10 @@ def _function(place: _Place, wanted: FunctionContract) -> Iterator[ContractDiffe
     if found is None or uncertainty(home.owner, name):
         yield home.absent(wanted.name, name, expected)
         return
-    where, shown = f"{home.path}:{found.lineno}", home.prefix + wanted.name
     if found.is_class:
-        message = f"{home.prefix}{name} is a class, not a function ({where})"
-        facts = {"expected": expected, "actual": f"class {name}", "line": found.lineno}
-        yield home.difference("signature", wanted.name, message, **facts)
+        yield home.of_other_kind(wanted.name, name, expected)
         return
+    where, shown = f"{home.path}:{found.lineno}", home.prefix + wanted.name
     likeness, why, actual = compare_signature(wanted, found)
     if likeness is Likeness.SAME:
         return
@@ -198,8 +203,11 @@ def _class(start: _Place, wanted: ClassContract) -> Iterator[ContractDifference]
     for name in wanted.name.split("."):
         home, local = place.follow(name)  # only the outermost class can be imported from another module
         found = definitions(home.owner).get(local)
-        if found is None or not found.is_class or uncertainty(home.owner, local):
+        if found is None or uncertainty(home.owner, local):
             yield home.absent(name, local, f"class {wanted.name}")
+            return
+        if not found.is_class:
+            yield home.of_other_kind(name, local, f"class {wanted.name}")
             return
         place = _Place(start.reader, found, f"{home.prefix}{name}.")
     found = place.owner

@@ -1,8 +1,10 @@
 """Contracts: the interface that a module of the project promises, as written in a contract file."""
 
+import ast
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 from planner.model.base import Value
 
@@ -12,9 +14,18 @@ def _as_source(value: Any) -> Any:
     return value if isinstance(value, str) else repr(value)
 
 
+def _checked_source(text: str) -> str:
+    """Return Python source that is an expression; another text can equal no annotation, default or base."""
+    try:
+        ast.parse(f"_[{text.strip()}]", mode="eval")  # in brackets, for the *Ts of *args
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise PydanticCustomError("python_source", "it is not a Python expression; correct it") from None
+    return text
+
+
 Name = Annotated[str, StringConstraints(pattern=r"^[^\W\d]\w*$", max_length=200)]
 DottedName = Annotated[str, StringConstraints(pattern=r"^[^\W\d]\w*(?:\.[^\W\d]\w*)*$", max_length=500)]
-Source = Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
+Source = Annotated[str, StringConstraints(min_length=1, max_length=10_000), AfterValidator(_checked_source)]
 
 ParameterKind = Literal[
     "positional_only", "positional_or_keyword", "var_positional", "keyword_only", "var_keyword"

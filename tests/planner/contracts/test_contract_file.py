@@ -76,6 +76,10 @@ def started(rest: str, module: str = "a") -> str:
             'kind: "positional" is not allowed here; did you mean',
         ),
         (
+            started('"functions": [{"name": "f", "returns": "str["}]'),
+            'functions[0].returns: "str[" is refused: it is not a Python expression; correct it',
+        ),
+        (
             started('"schemas": [{}, {"type": "x"}]'),
             "c.json:1:56 schemas[1]: this is not a JSON Schema: $.type: 'x' is not valid",
         ),

@@ -237,9 +237,10 @@ def test_a_missing_name_is_reported_with_the_existing_ones(project: Project) -> 
     assert (difference.expected, difference.actual) == ("compute_rsi()", None)  # no signature to compare
 
 
-def test_a_function_in_place_of_a_class_is_reported_as_a_missing_class(project: Project) -> None:
+def test_a_function_in_place_of_a_class_is_reported_as_one(project: Project) -> None:
     (difference,) = project.write(m="def Band(): ...").differences(classes=[{"name": "Band"}])
-    assert difference.message == "m does not define class Band, it defines Band"
+    assert (difference.problem, difference.actual) == ("signature", "Band()")
+    assert difference.message == "Band is a function, not a class (m.py:1)"
 
 
 @pytest.mark.parametrize(
