@@ -109,7 +109,8 @@ def _qualified(
     answers = [answer_of(document.outcome(todo.id), criterion.id) for document in documents]
     # An expected failure is proof enough for must_turn_green, but for no other check.
     is_expected = criterion.id == TURN_GREEN and any(each.has_xfailed for each in answers)
-    worth = worth_of(answers, to_be_written=_is_to_be_written(criterion, flat), is_expected=is_expected)
+    to_be_written = _is_to_be_written(criterion, flat)
+    worth = worth_of(answers, criterion.kind, to_be_written=to_be_written, is_expected=is_expected)
     return QualifiedCheck(
         todo_id=todo.id,
         check_id=criterion.id,
@@ -162,9 +163,13 @@ def answer_of(outcome: Outcome, check_id: str) -> CheckAnswer:
 
 
 def worth_of(
-    answers: Sequence[CheckAnswer], *, to_be_written: bool = False, is_expected: bool = False
+    answers: Sequence[CheckAnswer],
+    kind: CheckKind = CheckKind.TEST,
+    *,
+    to_be_written: bool = False,
+    is_expected: bool = False,
 ) -> Worth:
-    """Return the qualification of a check by its results on the unchanged tree.
+    """Return the qualification of a check of that kind by its results on the unchanged tree.
 
     ``to_be_written`` states that the tests are still to be written by a todo, ``is_expected`` that tests
     which are expected to fail must turn green.
@@ -183,12 +188,11 @@ def worth_of(
         )
     if greens:
         often = "once" if greens == 1 else f"{greens} of {greens} times"
-        return Worth(
-            Quality.VACUOUS,
-            f"it passes before the work ({often})",
-            "add a test that fails now, or name the tests under must_stay_green; if the work is done, "
-            "claim the todo",
-        )
+        remedy = "let it require what the work adds, or remove it"
+        if kind in (CheckKind.TEST, CheckKind.COMMAND):
+            remedy = "add a test that fails now, or name the tests under must_stay_green"
+        remedy += "; if the work is done, claim the todo"
+        return Worth(Quality.VACUOUS, f"it passes before the work ({often})", remedy)
     # A check must fail for lack of the feature, not for lack of tests or because of the environment.
     failure = answers[0].failure
     head = (failure.stack_trace_head or "").strip() if failure is not None else ""

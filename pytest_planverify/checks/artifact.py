@@ -303,7 +303,8 @@ def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
         except SchemaError as error:
             raise bad(f"{error.json_path}: {error.message}") from error
         except Unresolvable as unresolvable:
-            raise bad(f"it refers to {unresolvable.ref}, which is not fetched") from unresolvable
+            problem = f"it refers to {unresolvable.ref}, which is not in it, and not fetched"
+            raise bad(f"{problem}; copy that below its $defs") from unresolvable
         except re.error as error:
             raise bad(f"it has a pattern that is not a regular expression: {error}") from error
         except (RecursionError, ArithmeticError):

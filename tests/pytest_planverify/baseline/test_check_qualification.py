@@ -78,6 +78,13 @@ def test_tests_that_exist_are_to_be_run_not_to_be_named(tests: tuple[str, ...], 
     assert said in (worth_of([CheckAnswer(R, failure=failure)]).remedy or "")
 
 
+@pytest.mark.parametrize(
+    ("kind", "said"), [(CheckKind.TEST, "add a test"), (CheckKind.ARTIFACT, "let it require what the work")]
+)
+def test_remedy_for_a_vacuous_check_fits_its_kind(kind: CheckKind, said: str):
+    assert (worth_of([answer(G)], kind).remedy or "").startswith(said)
+
+
 def test_red_check_without_a_diagnosis_has_a_reason_too():
     worth = worth_of([CheckAnswer(verdict=R)])
 

@@ -163,7 +163,7 @@ def test_deeply_recursive_schema_does_not_crash(root: Path) -> None:
         ("[]", "it is not an object"),
         ('{"type": "nonsense"}', "$.type"),
         ('{"$ref": "http://127.0.0.1:9/x.json"}', "not fetched"),
-        ('{"$ref": "other.json"}', "not fetched"),
+        ('{"$ref": "other.json"}', "not fetched; copy that below its $defs"),
         ('{"properties": {"rows": {"$ref": "#/$defs/none"}}}', "not fetched"),
         ('{"patternProperties": {"(": {}}}', "pattern"),
         ('{"$schema": "//["}', "Invalid"),
