@@ -21,6 +21,8 @@ ID_PATTERN = r"^[A-Za-z0-9_.\-]+$"
 """Pattern of a todo's id."""
 SHA256_PATTERN = r"^[0-9a-fA-F]{64}$"
 DATE_PATTERN = r"^\d{4}-\d{2}-\d{2}$"
+HOST_PATTERN = r"^[^/\s]+$"
+"""Pattern of a granted host; a URL or a range of addresses would match none."""
 
 DEFAULT_CRITERION_SECONDS = 300.0
 """Time limit of a criterion that names none."""
@@ -35,6 +37,7 @@ pairwise."""
 Id = Annotated[str, StringConstraints(pattern=ID_PATTERN, max_length=200)]
 Text = Annotated[str, StringConstraints(max_length=100_000)]
 Line = Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
+Host = Annotated[str, StringConstraints(pattern=HOST_PATTERN, max_length=10_000)]
 RelativePath = Annotated[str, StringConstraints(min_length=1, max_length=4_096)]
 Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -275,7 +278,7 @@ class Policy(Extensible):
     max_todo_seconds: Seconds | None = None
     budget: Budget = Budget.model_construct()
     halt: HaltPolicy = HaltPolicy.model_construct()
-    network: Literal["record", "deny"] | tuple[Line, ...] = "record"
+    network: Literal["record", "deny"] | tuple[Host, ...] = "record"
     processes: Literal["record", "deny"] | tuple[Line, ...] = "record"
     """Programs that tests start; a list names the allowed ones."""
     writes: Literal["record", "deny"] | tuple[Line, ...] = "record"

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast, get
 from pydantic import AliasChoices, BeforeValidator, ValidationError
 
 from planner.model.base import Value
-from planner.model.plan import DATE_PATTERN, ID_PATTERN, SHA256_PATTERN, ArtifactSpec, CommandSpec
+from planner.model.plan import (
+    DATE_PATTERN,
+    HOST_PATTERN,
+    ID_PATTERN,
+    SHA256_PATTERN,
+    ArtifactSpec,
+    CommandSpec,
+    Policy,
+    Todo,
+)
 from planner.model.taxonomy import Category, RoutingKey
 from planner.text.display import did_you_mean
 
@@ -240,6 +249,7 @@ _BY_PATTERN = {
     ID_PATTERN: "is not an id; use letters, digits, '_', '.' and '-' only",
     SHA256_PATTERN: "is not a SHA-256; write its 64 hexadecimal digits",
     DATE_PATTERN: "is not a date; write year, month and day, as in 2026-12-31",
+    HOST_PATTERN: "is not a host; write one as in pypi.org, db.internal:5432, 10.0.0.* or *.example.org",
 }
 """What is wrong with a text, and what to write instead, by the pattern that it does not match."""
 
@@ -298,6 +308,8 @@ def _key_hint(key: str, known: Mapping[str, Field]) -> str:
         below = None if field.is_list else model_in(field.types)
         if below is not None and key in fields_by_key(below):
             return f"it belongs below '{name}'"
+    if known is fields_by_key(Policy) and key in fields_by_key(Todo):
+        return "it is a key of todos, below 'items'"
     listed = f"your own keys start with '{EXTENSION}'"
     if len(known) <= _FEW:
         listed = f"write one of {', '.join(known)}; {listed}"
