@@ -102,16 +102,19 @@ def failed_again(state: State, document: OutcomeDocument) -> list[str]:
 
 def _in_order(state: State, document: OutcomeDocument) -> list[Outcome]:
     """Return the plan's outcomes in the order to report: branches first, then by priority and rank."""
+    own = [each for each in document.outcomes if each.plan in (None, state.plan_id)]
+    # Nothing is reported after a violation, which halts the run: what is done would not be counted.
+    is_halted = any(map(violations_of, own))
 
-    def rank(outcome: Outcome) -> tuple[bool, bool, int, tuple[int, ...]]:
+    def rank(outcome: Outcome) -> tuple[bool, bool, bool, int, tuple[int, ...]]:
+        is_late = is_halted and state_of(outcome) is not TodoState.DONE
         record = state.records.get(outcome.todo_id)
         if record is None:
-            return (False, False, 0, ())
+            return (is_late, False, False, 0, ())
         # Last, as of several todos with one cause the first is repaired.
         is_shut_out = not may_edit_fault(record.todo, outcome.failure_evidence)
-        return (not record.is_branch, is_shut_out, record.todo.priority, record.rank)
+        return (is_late, not record.is_branch, is_shut_out, record.todo.priority, record.rank)
 
-    own = [each for each in document.outcomes if each.plan in (None, state.plan_id)]
     return sorted(own, key=rank)
 
 

@@ -83,6 +83,12 @@ def green(todo_id: str = "t1") -> Outcome:
     return simulate_success(todo(todo_id))
 
 
+def test_what_passed_is_done_beside_a_violation_that_halts_the_run():
+    people = People(todo("t1"), todo("t2")).run(red("t1", Category.SANDBOX_VIOLATION), green("t2"))
+    tree = status_tree(people.state, {})
+    assert (tree.state, tree.done, tree.total) == ("halted", 1, 2)
+
+
 def test_reporting_the_same_run_twice_changes_nothing():
     people = People(todo("t1", max_retries=2)).run(red("t1"))
     before = people.state
