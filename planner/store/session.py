@@ -80,10 +80,12 @@ class RunSettings:
 def submission(loaded: LoadedPlan, at: datetime, policy: RunPolicy, **facts: Any) -> PlanSubmitted:
     """Return the event that submits a plan, with the tools that its project has configured.
 
-    ``facts`` are further fields of the event.
+    ``facts`` are further fields of the event. The id of the run is derived from plan and start time, not
+    random, so that equal runs have equal logs.
     """
     tools = tuple(sorted(configured_tools(loaded.root)))
     given: dict[str, Any] = {"plan": loaded.plan, "digest": loaded.digest, "path": shown_path(loaded.path)}
+    given["run_id"] = f"{at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{loaded.digest.rpartition(':')[2][:6]}"
     return PlanSubmitted(at=at, policy=policy.model_copy(update={"tools": tools}), **{**given, **facts})
 
 
@@ -246,8 +248,6 @@ class RunSession:
         """
         loaded, given = self._tree.loaded, self._settings
         fingerprint = repository_fingerprint(loaded.root, loaded.plan)
-        # Derived from plan and start time, not random, so that equal runs have equal logs.
-        digits = loaded.digest.rpartition(":")[2][:6]
         memory = PastRecords(fingerprint=fingerprint)
         # With a named log, the project's index is not used: such a run depends on named files only.
         if given.log is None:
@@ -266,7 +266,6 @@ class RunSession:
             plan=loaded.plan if given.adjust is None else given.adjust(loaded.plan),
             problems=problems_of(loaded.path, self._tree.boundary) if given.validates else (),
             memory=memory,
-            run_id=f"{at.astimezone(UTC):%Y%m%dT%H%M%SZ}-{digits}",
         )
 
     def _recognise(self, first: PlanSubmitted) -> None:

@@ -16,7 +16,7 @@ from stepping import FAILURE, START
 from two_plan_files import PLAN, write_plans
 
 from planner.errors import LogError, PlannerError, RefusedEvent
-from planner.model.events import PlanSubmitted, SubPlanLoaded, Verified
+from planner.model.events import PlanSubmitted, RunPolicy, SubPlanLoaded, Verified
 from planner.model.outcome import Outcome
 from planner.model.plan import Plan
 from planner.model.taxonomy import Category
@@ -34,7 +34,7 @@ from planner.store.run_log import (
     read_event,
     replay,
 )
-from planner.store.session import RunSession, RunSettings
+from planner.store.session import RunSession, RunSettings, submission
 from planner.testing import simulate_failure, simulate_success
 
 HOLLOW = {"cmd": "pytest tests/test_t1.py --collect-only", "timeout_seconds": 20}
@@ -84,6 +84,12 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     made = Desk(tmp_path)
     made.plan()
     return made
+
+
+def test_runs_of_one_version_of_a_plan_have_ids_of_their_own(desk: Desk) -> None:
+    loaded = load_plan(desk.plan())
+    ids = [submission(loaded, at, RunPolicy()).run_id for at in (START, START, START + timedelta(seconds=1))]
+    assert ids[0] == ids[1] != ids[2]
 
 
 def test_the_plan_is_submitted_with_the_time_of_the_first_event(desk: Desk) -> None:
