@@ -101,7 +101,7 @@ def _show(findings: Sequence[PlanFinding], *, ready: bool, remark: str | None) -
             place = ":".join(str(part) for part in (each.path, each.line, each.column) if part is not None)
             severity = screen.style(each.severity.value, _STYLES[each.severity])
             screen.line(f"{screen.one_line(place)}: {severity} {each.rule} {screen.one_line(each.message)}")
-            screen.labelled("fix", each.fix, room=5)
+            screen.labelled("fix", each.fix[:1].upper() + each.fix[1:], room=5)
     for rule, count in shown.items():
         if count > _ALIKE:
             screen.line(f"and {count - _ALIKE} more of {rule}; --json shows all")

@@ -20,7 +20,7 @@ def finding(rule: str, severity: Severity, **keys: object) -> PlanFinding:
 
 ERROR = finding("command-hollow", Severity.ERROR)
 WARNING = finding("no-test", Severity.WARNING, line=3, column=7, message="a has no \x1b[31mtest")
-ADVICE = finding("routing-missing", Severity.ADVICE)
+ADVICE = finding("routing-missing", Severity.ADVICE, fix="do it.")
 
 
 @pytest.fixture

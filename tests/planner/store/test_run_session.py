@@ -87,8 +87,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
 
 
 def test_runs_of_one_version_of_a_plan_have_ids_of_their_own(desk: Desk) -> None:
-    loaded = load_plan(desk.plan())
-    ids = [submission(loaded, at, RunPolicy()).run_id for at in (START, START, START + timedelta(seconds=1))]
+    loaded, later = load_plan(desk.plan()), START + timedelta(seconds=1)
+    ids = [submission(loaded, at, RunPolicy()).run_id for at in (START, START, later)]
     assert ids[0] == ids[1] != ids[2]
 
 
