@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from planner.catalog.test_paths import is_test_module
 from planner.model.outcome import UNRELATED, Candidate, Location
 from planner.model.verdicts import EvidenceKind, Side
-from planner.text.python_text import callee_of
+from planner.text.python_text import callee_of, removed_definition
 from pytest_planverify.diagnosis.case import frames_of, is_remark, last_frame_of
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ class Suspect:
     is_named: bool = False
     """The failing line of the test names or calls it."""
     is_missing: bool = False
-    """Its change mentions the missing name, or is where the file that lacks it may define it, or it is the
-    changed function that does not take the arguments of a call.
+    """Its change removes the missing name, or it is the changed function that does not take the arguments
+    of a call. If no change is either: its change mentions the name, or is where its file may define it.
     """
     is_apart: bool = False
     """Its change is inside of a function that does not define what is missing."""
@@ -163,6 +163,11 @@ def _add_changes(
     missing = {error.name for error in evidence.exceptions if error.name}
     callees = [callee_of(error.message) for error in evidence.exceptions]
     refusing = {plain_name(each) for each in callees if each} - {None}
+    certain = [
+        each
+        for each in evidence.hunks
+        if each.function in refusing or any(removed_definition(name, each.text) for name in missing)
+    ]
     # Nothing ran of a selection: only changes of the selected files can be the cause.
     selected = {each.text.partition("::")[0] for each in evidence.selectors}
     is_selection = evidence.kind is EvidenceKind.SELECTION
@@ -177,10 +182,10 @@ def _add_changes(
         suspect = get(hunk.path, hunk.function, hunk.line, hunk.side or Side.PRODUCT)
         if holder is not None:
             suspect.is_apart = not _may_define(hunk, called)
-            suspect.is_missing |= hunk.path == holder and not suspect.is_apart
-        if missing:
+            suspect.is_missing |= not certain and hunk.path == holder and not suspect.is_apart
+        if missing and not certain:
             suspect.is_missing |= not missing.isdisjoint(_IDENTIFIER.findall(hunk.text))
-        suspect.is_missing |= hunk.function in refusing  # it did not run, so nothing else shows its part
+        suspect.is_missing |= any(hunk is each for each in certain)
         if suspect.hunk is None or _size(hunk) > _size(suspect.hunk):
             suspect.hunk, suspect.line = hunk, hunk.line
 

@@ -668,10 +668,11 @@ def _named_values(frame: types.FrameType) -> Iterator[object]:
 
 
 def _code_of(value: object) -> types.CodeType | None:
-    """Return the code object of a function, method, or a class's first function. May raise."""
+    """Return the code of a function, method, or of a class's constructor or first function. May raise."""
     # A class has no code of its own; its functions lie in the same file.
     if isinstance(value, type):
-        members = (vars(value).get("__init__"), *vars(value).values())
+        own = vars(value)
+        members = (own.get("__init__"), getattr(own.get("__new__"), "__func__", None), *own.values())
         return next((m.__code__ for m in members if isinstance(m, types.FunctionType)), None)
     function = inspect.unwrap(value) if callable(value) else value
     function = getattr(function, "__func__", function)

@@ -384,6 +384,23 @@ def test_change_of_another_function_is_not_the_place_of_a_missing_parameter_or_n
     assert diagnose(failed(imported, hunks=other)).location == Location(path=CART)
 
 
+def test_change_that_removed_a_missing_name_is_the_place_among_others_of_its_file() -> None:
+    texts = {"-import math": None, "-    see total\n+    see sum": "bill", "-def total(items):\n-": "sum"}
+    hunks = tuple(hunk(name, CART).model_copy(update={"text": text}) for text, name in texts.items())
+    facts = {"name": "total", "object_type": "module shop.cart", "object_side": Side.PRODUCT}
+    lacking = failed(error("AttributeError", "", IN_TEST, **facts), hunks=hunks, changed=changed(CART))
+    assert diagnose(lacking).location == Location(path=CART, line=12, function="sum")
+
+
+def test_change_of_the_called_function_is_the_place_among_others_of_its_class() -> None:
+    message = "Cart.__init__() got an unexpected keyword argument 'owner'"
+    hunks = (hunk("Cart", CART), hunk("Cart.__init__", CART), hunk(None, CART))
+    found = diagnose(
+        failed_call(message, subjects=(frame(CART, "Cart", 3),), hunks=hunks, executed=(ran("x"),))
+    )
+    assert found.location == Location(path=CART, line=12, function="Cart.__init__")
+
+
 def test_name_that_a_change_removed_is_to_be_restored_for_an_import_of_the_product() -> None:
     message = "cannot import name 'total' from 'shop.cart' (/x/shop/cart.py)"
     asks = frame("shop/bill.py", "<module>", 2)
