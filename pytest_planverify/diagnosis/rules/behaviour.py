@@ -330,6 +330,10 @@ def raised_in_test(case: Case) -> Hit | str:
     if deeper is not None:
         sentence = f"{place(deeper)} raises, and {_at(case)} gets {error_text(case.error)}."
         return Hit(suggestion=sentence, frame=deeper)
+    if raises_by_hand(case.raised_at):  # what the product returned plays no part
+        asks = last_frame_of(case.frames, Side.PRODUCT)
+        passes = f"{place(asks)} lets {error_text(case.error)} pass, which {_at(case)} raises."
+        return passes if asks else f"{_at(case)} itself raises {error_text(case.error)}."
     source = _subject(case, "the product")
     return f"{_at(case)} cannot work with what {source} returned: {error_text(case.error)}."
 

@@ -264,6 +264,19 @@ def test_raising_frame_is_the_location_and_a_deeper_cause_has_its_own() -> None:
     assert plain.location == Location(path="shop/cart.py", line=3, function="total")
 
 
+def test_error_that_a_test_raises_by_hand_is_not_caused_by_what_the_product_returned() -> None:
+    raises = _with_source(TEST, "raise KeyError(1)")
+    subjects = (PRODUCT, frame("shop/net.py", "send"))
+    called, alone = (
+        _diagnosed({**_test(error("KeyError", "1", *frames, raises)), "subjects": subjects})
+        for frames in ((PRODUCT,), ())
+    )
+    assert called.suggestion == (
+        "total (shop/cart.py:3) lets KeyError: 1 pass, which test_a (tests/test_a.py:3) raises."
+    )
+    assert alone.suggestion == "test_a (tests/test_a.py:3) itself raises KeyError: 1."
+
+
 @pytest.mark.parametrize("kind", ["ConnectionResetError", "TimeoutError"])
 def test_service_that_the_test_itself_runs_is_no_part_of_the_environment(kind: str) -> None:
     silent = error(
