@@ -99,9 +99,10 @@ def name_of_change_not_found(case: Case) -> Hit | None:
 
 def refused_to_changed_code(case: Case) -> str | None:
     """The system refuses something to product code that was changed, in a test that was not."""
-    number = case.error.errno
-    is_own = any(number in ERRNOS[name] for name in ("forbidden", "exhausted", "unreachable"))
-    if not (is_own or case.is_error("ConnectionError", *_NAME_RESOLUTION)):
+    # A library may wrap the error; the traceback of the wrapped one does not reach the product.
+    errors, names = (case, *case.deeper), ("forbidden", "exhausted", "unreachable")
+    is_own = any(each.error.errno in ERRNOS[name] for each in errors for name in names)
+    if not (is_own or any(each.is_error("ConnectionError", *_NAME_RESOLUTION) for each in errors)):
         return None
     if case.is_changed((case.evidence.nodeid or "").partition("::")[0]):
         return None

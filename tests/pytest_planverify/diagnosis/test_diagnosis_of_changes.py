@@ -67,6 +67,10 @@ LOOKUP = error("_pytest.fixtures.FixtureLookupError", "fixture 'full' not found"
 MARK = error("Failed", "'slwo' not found in `markers` configuration option", TEST)
 ASYNC = error("Failed", "async def functions are not natively supported.", bases="Exception")
 DENIED = error("PermissionError", "[Errno 13] no", TEST, PRODUCT, bases=OS, errno=13, path="/srv/x")
+WRAPPED = (
+    error("urllib.error.URLError", "<urlopen error>", TEST, PRODUCT, stdlib("urllib.request").model_copy(update={"source": "raise URLError(err)"}), bases=OS),
+    error("socket.gaierror", "Name or service not known", stdlib("urllib.request"), stdlib("socket"), bases=OS, errno=-2),
+)  # fmt: skip
 KIND = error("TypeError", "'int' object is not iterable", TEST, PRODUCT)
 GIT = error("subprocess.CalledProcessError", "Command '['git', 'log']' returned non-zero exit status 128.", TEST, PRODUCT, stdlib("subprocess"))  # fmt: skip
 NODE = error("subprocess.CalledProcessError", "Command '['node', 'shop/web.js']' returned non-zero exit status 1.", TEST, PRODUCT, stdlib("subprocess"))  # fmt: skip
@@ -132,6 +136,8 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("coroutine of the change", seen(ASYNC, files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "asked-by-changed-tests"),
     ("coroutine, unchanged", seen(ASYNC), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "not-of-pytest"),
     ("denied to the change", seen(DENIED, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "refused-to-changed-code"),
+    ("wrapped by a library", seen(*WRAPPED, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "refused-to-changed-code"),
+    ("wrapped by a library, unchanged", seen(*WRAPPED), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable"),
     ("denied to a new test", seen(DENIED, files=("shop/cart.py", "tests/test_cart.py")), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses"),
     ("kind, only tests changed", seen(KIND, files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "product-misled-by-tests"),
     ("git, unchanged", seen(GIT, files=None), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "program-fails-here"),
