@@ -397,7 +397,7 @@ class Case:
 
     def remedy_for_missing(self, name: str) -> str:
         """Return what to do about a name that the product lacks: restore it if a change removed it."""
-        signs: dict[str, Hunk] = {}
+        signs: dict[str, list[Hunk]] = {}
         for hunk in self.evidence.hunks if name else ():
             # In a function a name without self is a variable. An argument has no blanks around its sign.
             is_of_function = not (hunk.function or "A").rpartition(".")[2].lstrip("_")[:1].isupper()
@@ -406,9 +406,13 @@ class Case:
             if hunk.side is Side.PRODUCT:
                 # Blanks of the same line only: the next one may be unchanged.
                 for sign in re.findall(rf"^([+-])[^\S\n]*(?:{found})", hunk.text, re.MULTILINE):
-                    signs[sign] = hunk
+                    signs.setdefault(sign, []).append(hunk)
         if signs.keys() == {"-"}:
-            return f"restore it; the change at {signs['-'].path}:{signs['-'].line} removed it"
+            # Several classes may lose the name: of their changes the one of the object that is asked.
+            holder = re.split(r"\W", self.error.object_type or "")[-1]
+            own = (each for each in signs["-"] if holder in re.split(r"\W", f"{each.path} {each.function}"))
+            hunk = next(own, signs["-"][-1])
+            return f"restore it; the change at {hunk.path}:{hunk.line} removed it"
         return "add it, or correct the name"
 
     @lazy

@@ -413,6 +413,19 @@ def test_name_that_a_change_removed_is_to_be_restored_for_an_import_of_the_produ
     assert diagnose(failed(imported)).suggestion == f"{lack}: add it, or correct the name."
 
 
+def test_name_that_several_changes_removed_is_to_be_restored_in_the_class_that_lacks_it() -> None:
+    text = "-    limit = 3"
+    hunks = tuple(
+        hunk(function, path).model_copy(update={"text": text})
+        for function, path in (("Cart", CART), ("Bill", "shop/bill.py"))
+    )
+    facts = {"name": "limit", "object_type": "class shop.cart.Cart", "object_side": Side.PRODUCT}
+    found = diagnose(
+        failed(error("AttributeError", "", IN_TEST, **facts), hunks=hunks, changed=changed(CART))
+    )
+    assert "the change at shop/cart.py:12 removed it" in found.suggestion
+
+
 def test_code_at_module_level_is_named_by_its_position_alone() -> None:
     assert place(frame("shop/net.py", "<module>", 2)) == "shop/net.py:2"
     assert place(frame("shop/net.py", "outer.<locals>.inner", 2)) == "outer.inner (shop/net.py:2)"
