@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from planner.model.outcome import Failure
+from planner.model.outcome import UNRELATED, Failure
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category, Family, Owner
 from planner.model.verdicts import (
@@ -101,7 +101,7 @@ def violations_of(outcome: Outcome) -> list[Failure]:
     return [each for each in failures_of(outcome) if each.category.facts.family in HALTING]
 
 
-def severity_of(failure: Failure) -> tuple[int, bool, bool, float]:
+def severity_of(failure: Failure) -> tuple[int, bool, bool, float, bool]:
     """Return the sort key of a todo's failures; the first one decides the route."""
     return (
         failure.category.facts.family.severity,
@@ -109,6 +109,8 @@ def severity_of(failure: Failure) -> tuple[int, bool, bool, float]:
         # With only the flaky one repaired, the check would still fail.
         failure.category is Category.FLAKY_TEST,
         -(failure.confidence or 0),
+        # One that no change explains may have failed before the work.
+        not any(each.hunk is not None and each.score > UNRELATED for each in failure.candidates),
     )
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from planner.catalog.tools import TOOLS
-from planner.model.outcome import Failure, Location
+from planner.model.evidence import Hunk
+from planner.model.outcome import UNRELATED, Candidate, Failure, Location
 from planner.model.plan import Budget, Policy, Todo
 from planner.model.taxonomy import Category, Owner, Role, RoutingKey
 from planner.model.verdicts import Since
@@ -137,3 +138,16 @@ def test_failures_are_ordered_by_severity(first: tuple[Any, ...], second: tuple[
         for category, since, confidence in (first, second)
     )
     assert severity_of(one) < severity_of(other)
+
+
+def test_of_equally_sure_failures_one_that_a_change_explains_decides() -> None:
+    hunk = Hunk(path="shop.py", line=3, added=1)
+    apart, near = (
+        Failure(
+            category=Category.TEST_REGRESSION,
+            confidence=0.9,
+            candidates=(Candidate(path="shop.py", line=3, score=score, hunk=hunk),),
+        )
+        for score in (UNRELATED, 0.5)
+    )
+    assert sorted((apart, near), key=severity_of) == [near, apart]
