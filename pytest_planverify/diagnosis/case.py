@@ -397,21 +397,11 @@ class Case:
 
     def remedy_for_missing(self, name: str) -> str:
         """Return what to do about a name that the product lacks: restore it if a change removed it."""
-        signs: dict[str, list[Hunk]] = {}
-        for hunk in self.evidence.hunks if name else ():
-            # In a function a name without self is a variable. An argument has no blanks around its sign.
-            is_of_function = not (hunk.function or "A").rpartition(".")[2].lstrip("_")[:1].isupper()
-            owner = r"self\." if is_of_function else r"(?:self\.)?"
-            found = rf"(?:(?:async )?def |class ){re.escape(name)}\b|{owner}{re.escape(name)}(?:: | = )"
-            if hunk.side is Side.PRODUCT:
-                # Blanks of the same line only: the next one may be unchanged.
-                for sign in re.findall(rf"^([+-])[^\S\n]*(?:{found})", hunk.text, re.MULTILINE):
-                    signs.setdefault(sign, []).append(hunk)
-        if signs.keys() == {"-"}:
+        if removals := removals_of(name, self.evidence):
             # Several classes may lose the name: of their changes the one of the object that is asked.
             holder = re.split(r"\W", self.error.object_type or "")[-1]
-            own = (each for each in signs["-"] if holder in re.split(r"\W", f"{each.path} {each.function}"))
-            hunk = next(own, signs["-"][-1])
+            own = (each for each in removals if holder in re.split(r"\W", f"{each.path} {each.function}"))
+            hunk = next(own, removals[-1])
             return f"restore it; the change at {hunk.path}:{hunk.line} removed it"
         return "add it, or correct the name"
 
@@ -466,6 +456,21 @@ def frames_of(error: ExceptionFact) -> tuple[Frame, ...]:
     while len(frames) > 1 and frames[-1].function.endswith(_DELEGATING) and error.type == "AttributeError":
         frames = frames[:-1]
     return frames
+
+
+def removals_of(name: str, evidence: Evidence) -> list[Hunk]:
+    """Return the changes of the product that remove the definition of a name; none if one adds it, too."""
+    signs: dict[str, list[Hunk]] = {}
+    for hunk in evidence.hunks if name else ():
+        # In a function a name without self is a variable. An argument has no blanks around its sign.
+        is_of_function = not (hunk.function or "A").rpartition(".")[2].lstrip("_")[:1].isupper()
+        owner = r"self\." if is_of_function else r"(?:self\.)?"
+        found = rf"(?:(?:async )?def |class ){re.escape(name)}\b|{owner}{re.escape(name)}(?:: | = )"
+        if hunk.side is Side.PRODUCT:
+            # Blanks of the same line only: the next one may be unchanged.
+            for sign in re.findall(rf"^([+-])[^\S\n]*(?:{found})", hunk.text, re.MULTILINE):
+                signs.setdefault(sign, []).append(hunk)
+    return signs.get("-", []) if "+" not in signs else []
 
 
 def last_frame_of(frames: tuple[Frame, ...], side: Side) -> Frame | None:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from planner.catalog.test_paths import is_test_module
 from planner.model.outcome import UNRELATED, Candidate, Location
 from planner.model.verdicts import EvidenceKind, Side
-from planner.text.python_text import callee_of, removed_definition
-from pytest_planverify.diagnosis.case import frames_of, is_remark, last_frame_of
+from planner.text.python_text import callee_of
+from pytest_planverify.diagnosis.case import frames_of, is_remark, last_frame_of, removals_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -163,10 +163,9 @@ def _add_changes(
     missing = {error.name for error in evidence.exceptions if error.name}
     callees = [callee_of(error.message) for error in evidence.exceptions]
     refusing = {plain_name(each) for each in callees if each} - {None}
-    certain = [
-        each
-        for each in evidence.hunks
-        if each.function in refusing or any(removed_definition(name, each.text) for name in missing)
+    certain = [each for each in evidence.hunks if each.function in refusing]
+    certain += [
+        each for name in missing for each in removals_of(name, evidence) if holder in (None, each.path)
     ]
     # Nothing ran of a selection: only changes of the selected files can be the cause.
     selected = {each.text.partition("::")[0] for each in evidence.selectors}
