@@ -92,8 +92,11 @@ def call_does_not_fit_signature(case: Case) -> Hit | None:
         contract += f" The code has {quote(actual, _LONGEST)}."
     defined = _definition(case, callee)
     known = defined if defined is not None and not defined.path.startswith("<") else None
+    # Of a method only the class may be known, and that can be called.
+    is_whole = defined is not None and defined.function == callee
+    called = place(defined, callee) if is_whole or callee.endswith(("__init__", "__new__")) else callee
     return Hit(
-        suggestion=f"{place(defined, callee)} cannot be called as {_at(case)} does: "
+        suggestion=f"{called} cannot be called as {_at(case)} does: "
         f"{quote(error.message, _LONGEST)}.{contract}",
         owner=Owner.TEST if is_kept else None,
         # The call failed before the function ran, so what the test executed does not show the place.

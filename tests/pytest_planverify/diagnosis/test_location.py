@@ -355,6 +355,12 @@ def test_mismatched_constructor_names_the_file_of_its_class() -> None:
     assert found.suggestion.startswith("Cart (shop/cart.py:3) cannot be called as test_total")
 
 
+def test_mismatched_method_is_not_named_by_its_class() -> None:
+    message = "Cart.add() got an unexpected keyword argument 'owner'"
+    found = diagnose(failed_call(message, subjects=(frame(CART, "Cart", 3),)))
+    assert found.suggestion.startswith("Cart.add cannot be called as test_total")
+
+
 def test_mismatched_call_is_located_at_the_definition_or_its_change_whatever_the_test_executed() -> None:
     other = ExecutedFunction(path=CART, line=30, function="Cart.sum", red=1, green=0)
     renamed = hunk("total", CART)
