@@ -351,7 +351,7 @@ class Loop:
             elif self.state.questions and not self._pending:
                 self._ending = Ending.WAITING
             elif self._pending:
-                self.progress.waiting(self._seconds_to_wait(), self._pending[0].because)
+                self.progress.waiting(self._seconds_to_wait(), self._pending[0])
                 time.sleep(min(TICK_SECONDS, self._seconds_to_wait()))
                 self._report(ClockTicked(at=_now()))
             elif self._refused < MOST_REFUSED:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from planner.engine import State
     from planner.engine.progress import StatusNode
-    from planner.model.actions import AskHuman
+    from planner.model.actions import Action, AskHuman
     from planner.model.outcome import Outcome
     from planner.model.plan import Plan
     from pytest_planverify.harness.agents import Turn, TurnReport
@@ -39,7 +39,8 @@ class RunProgress:
         self._started = time.monotonic()
         self._shown: tuple[int, int] = (-1, -1)
         """Numbers of finished and of all todos, as last shown."""
-        self._waits_for = ""
+        self._waits_for = -1
+        """The number of the action whose waiting was shown last."""
         self._plans = plans
         self.turns = 0
         """Number of turns started so far."""
@@ -113,11 +114,11 @@ class RunProgress:
             signature=None if failure is None else failure.signature,
         )
 
-    def waiting(self, seconds: float, because: str) -> None:
-        """Show why nothing happens for some seconds; the same reason is shown once."""
-        if seconds > 1 and because != self._waits_for:
-            self._waits_for = because
-            self.line(f"waiting {seconds:.0f} s: {because}")
+    def waiting(self, seconds: float, action: Action) -> None:
+        """Show why nothing happens until an action is due; each action is shown once."""
+        if seconds > 1 and action.seq != self._waits_for:
+            self._waits_for = action.seq
+            self.line(f"waiting {seconds:.0f} s: {action.because}")
 
     def question(self, action: AskHuman) -> None:
         """Show an open question. The repair does not wait for one about proposed edits, which is noted."""

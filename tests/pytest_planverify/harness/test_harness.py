@@ -22,6 +22,7 @@ from engine_telling import Told, todo
 
 from planner.cli.exits import UsageMistake
 from planner.errors import PlannerError
+from planner.model.actions import Verify
 from planner.model.events import RunResumed, RunStarted
 from planner.model.outcome import Outcome
 from planner.model.taxonomy import Category, Role
@@ -433,6 +434,16 @@ def test_progress_shows_what_an_agent_says_that_changed_nothing() -> None:
     assert progress.getvalue() == (
         "  a: changed nothing, 0.0 s, The test contradicts the goal.\n  a: changed 1 file, 0.0 s\n"
     )
+
+
+def test_progress_shows_each_wait_once_although_the_reason_stays() -> None:
+    progress = RunProgress(stream := io.StringIO(), {})
+    first, second = (Verify(seq=seq, rule="r", because="no database", todo_ids=("a",)) for seq in (1, 2))
+
+    for seconds, action in ((30, first), (25, first), (60, second)):
+        progress.waiting(seconds, action)
+
+    assert stream.getvalue() == "  waiting 30 s: no database\n  waiting 60 s: no database\n"
 
 
 def sent(todo_id: str) -> SentTurn:
