@@ -21,7 +21,7 @@ from planner.errors import FileWriteError
 from planner.planfile.file_writer import replace_file
 from planner.planfile.latest_outcomes import MOST_FILES
 from planner.planfile.plan_folder import PlanFolder, make_home
-from planner.planfile.project_files import digest_of, is_code, open_regular, read_regular, walk
+from planner.planfile.project_files import digest_of, is_cache_or_report, is_code, open_regular, read_regular, walk
 from planner.text.glob_patterns import allowed
 from planner.text.sanitizing import without_surrogates
 from pytest_planverify.baseline.repository import GitFailed, Repository, ask, git, top_of
@@ -42,8 +42,6 @@ _DIFF = (
     "--no-ext-diff", "--no-textconv", "--no-color", "--unified=3", "--src-prefix=a/",
     "--dst-prefix=b/", "--relative", "--find-renames",
 )  # fmt: skip
-_OWN = (".planverify/", "diagnostics/")
-"""Folders of the verifier's own records, which are never changes."""
 _PLAN_SUFFIXES = (".yaml", ".yml", ".json")
 _NAMES_PLAN = re.compile(rb"^[^\w\n]*todo_list_id[^\w\n]*:", re.MULTILINE)
 """The key that identifies a plan file."""
@@ -231,7 +229,7 @@ class Changes:
         return self._paths(status.split(b"\0")) if isinstance(status, bytes) else ()
 
     def _paths(self, entries: Iterable[bytes]) -> tuple[str, ...]:
-        """Return the paths in entries of ``git status`` relative to the root, without our own records."""
+        """Return the paths in entries of ``git status`` relative to the root, without caches and our records."""
         # Porcelain output names paths relative to the top of the work tree, wherever git was started.
         top = top_of(self._root)
         prefix = self._root.relative_to(top).as_posix() + "/" if top and top != self._root else ""
@@ -241,8 +239,8 @@ class Changes:
 
 
 def _sorted_of_project(files: Iterable[str]) -> tuple[str, ...]:
-    """Return the files without our own records, sorted."""
-    return tuple(sorted(file for file in files if not file.startswith(_OWN)))
+    """Return the files without caches and our own records, sorted."""
+    return tuple(sorted(file for file in files if not is_cache_or_report(file)))
 
 
 def _printable(files: Iterable[str]) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
-import re
 import shlex
 import shutil
 import sys
@@ -63,7 +62,6 @@ SAVED = "refs/planverify/saved"
 """Prefix of git references to the uncommitted work that runs saved."""
 POLL_SECONDS = 0.2
 """Interval, in seconds, at which the log is polled for an answer."""
-_CACHE = re.compile(r"(?:^|/)(?:__pycache__|\.(?:pytest|mypy|ruff)_cache|\.hypothesis)/|\.py[co]$")
 _ENDED = "ended"
 
 
@@ -301,7 +299,7 @@ def _refuse_or_save(setup: RunSetup, name: str) -> None:
         raise PlannerError(f"{root}: {refusal}; fix the repository")
     own = plan_files(setup.tree)
     changed = changes.of(None)[0] if changes.under_git else ()
-    files = [each for each in changed if each not in own and not _CACHE.search(each)]
+    files = [each for each in changed if each not in own]
     if not files:
         return
     if setup.options.dirty == "refuse":
