@@ -90,7 +90,7 @@ def read_values(goal: str, folder: Path) -> dict[str, Any]:
         "repository": repository.name,
         "language": repository.language,
         "checks": [each.cmd for each in checks],
-        "tests": next((each for each in places if (folder / each).is_dir()), "tests"),
+        "tests": next((each for each in (*places, "tests", "test") if (folder / each).is_dir()), "tests"),
         "pytest": repository.runner,
         "sources": list(repository.sources) or [f"{package}/**"],
         "every_test": [" ".join([repository.runner, *map(shlex.quote, tops)])] if tops else [],

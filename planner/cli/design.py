@@ -221,7 +221,7 @@ def export(
     refuse_existing(output, force=force)
     here = Path.cwd()
     plan = plan_of_design(StateFolder(state_dir).plan(), root=root_for(here / output, here))
-    write_plans({output: plan_text(plan, ["Made by planner design export."])})
+    write_plans({output: plan_text(plan, [f"Made by {program()} design export."])})
 
 
 @app.command(epilog=EPILOG)

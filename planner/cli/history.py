@@ -45,7 +45,7 @@ EPILOG = (
     "others are shown anyway."
 )
 
-_NOTHING_YET = "no run is known; these commands record one: pytest --planverify PLAN, planner step PLAN"
+_NOTHING_YET = "no run is known; record one: pytest --planverify PLAN"
 _RESOLUTIONS = {
     "parent_done": "its todo is done",
     "failure_gone": "its todo then failed differently",

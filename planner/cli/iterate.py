@@ -151,7 +151,7 @@ def iterate(
     used = {each.tool for each in read_repository(root).checks if each.is_installed}
     tools = [each for each in TOOL_CRITERIA.values() if each.split()[0] in used]
     made = plan_of_iteration(found, tools=tools, files=state.files, root=root_for(root / path, root))
-    text = plan_text(made, [f"Made by planner iterate. Verify it: planverify verify {path}"])
+    text = plan_text(made, [f"Made by {program()} iterate. Verify it: planverify verify {path}"])
     write_file(path, in_format_of(path, text), mode=None)
     record = IterationRecord(
         iteration_id=found.iteration_id,

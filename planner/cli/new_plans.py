@@ -204,8 +204,10 @@ def new(
 def _checked_goal(goal: str) -> str:
     """Return a goal of the command line or, for ``-``, of standard input.
 
-    Raises ``UsageMistake`` if it is empty or too long.
+    Raises ``UsageMistake`` if it is empty, too long, or the name of a file.
     """
+    if os.path.isfile(goal):
+        raise UsageMistake(f"{goal} is a file; to read the goal from it, write - < {shlex.quote(goal)}")
     # One character more than allowed, each of four bytes at most, shows that the goal is too long.
     stdin, size = sys.stdin, 4 * (LONGEST_GOAL + 1)
     text = stdin.buffer.read(size).decode(stdin.encoding, "replace") if goal == "-" else goal

@@ -337,9 +337,7 @@ def make_log_folder(log: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         problem = f"the folder for the log cannot be made ({error.strerror})"
-        raise log_error(
-            folder, problem, "make its parent folder writable, or name a file with --log"
-        ) from None
+        raise log_error(folder, problem, "make its parent folder writable") from None
 
 
 def plan_logs(loaded: LoadedPlan) -> list[Path]:

@@ -21,7 +21,14 @@ from planner.errors import FileWriteError
 from planner.planfile.file_writer import replace_file
 from planner.planfile.latest_outcomes import MOST_FILES
 from planner.planfile.plan_folder import PlanFolder, make_home
-from planner.planfile.project_files import digest_of, is_cache_or_report, is_code, open_regular, read_regular, walk
+from planner.planfile.project_files import (
+    digest_of,
+    is_cache_or_report,
+    is_code,
+    open_regular,
+    read_regular,
+    walk,
+)
 from planner.text.glob_patterns import allowed
 from planner.text.sanitizing import without_surrogates
 from pytest_planverify.baseline.repository import GitFailed, Repository, ask, git, top_of
@@ -229,7 +236,7 @@ class Changes:
         return self._paths(status.split(b"\0")) if isinstance(status, bytes) else ()
 
     def _paths(self, entries: Iterable[bytes]) -> tuple[str, ...]:
-        """Return the paths in entries of ``git status`` relative to the root, without caches and our records."""
+        """Return the paths in entries of ``git status`` relative to the root, without caches and records."""
         # Porcelain output names paths relative to the top of the work tree, wherever git was started.
         top = top_of(self._root)
         prefix = self._root.relative_to(top).as_posix() + "/" if top and top != self._root else ""

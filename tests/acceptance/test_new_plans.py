@@ -63,6 +63,7 @@ def test_a_plan_whose_name_ends_in_json_is_written_as_json(tmp_path: Path, words
         (["new", "x", "--template", "featre"], "did you mean 'feature'?"),
         (["new"], "name the goal"),
         (["decompose", " "], "name the goal"),
+        (["decompose", "made.md"], "made.md is a file; to read the goal from it, write - < made.md"),
         (["decompose", "x" * 20_001], "longer than 20,000 characters"),
         (["decompose", "a; b", "--phases", "-o", "../plan.yaml"], "must be in the repository"),
         (["decompose", "x", "--phases"], "the goal has no phases"),
@@ -74,6 +75,7 @@ def test_wrong_use_of_new_and_decompose_prints_one_line(
     tmp_path: Path, words: list[str], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "")
+    (tmp_path / "made.md").write_text("- a\n- b\n")
     done = planner(tmp_path, *words)
 
     assert done.status in (2, 4)

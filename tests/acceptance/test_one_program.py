@@ -111,6 +111,12 @@ def test_every_listed_command_can_be_loaded() -> None:
         assert group.get_command(None, name) is not None, name
 
 
+def test_a_plan_names_the_program_that_made_it(verified: Example) -> None:
+    assert planverify("iterate", "-o", "next.yaml", cwd=verified.root).returncode == 0
+
+    assert (verified.root / "next.yaml").read_text().startswith("# Made by planverify iterate.")
+
+
 def test_todos_selected_after_the_plan_are_shown_alone(verified: Example) -> None:
     shown = planner("status", "plan.yaml::draw,hang", cwd=verified.root).out
     assert "draw" in shown

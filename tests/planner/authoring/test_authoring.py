@@ -99,6 +99,12 @@ def test_pytest_settings_decide_which_test_files_are_found(tmp_path: Path, testp
     assert commands(plan_of(tmp_path)) == {"checks-check_it": ["pytest checks/check_it.py"]}
 
 
+def test_new_tests_go_into_the_folder_in_which_the_repository_has_its_tests(tmp_path: Path) -> None:
+    written(tmp_path, {"test/test_shop.py": TEST})
+
+    assert read_values("x", tmp_path)["test_file"] == "test/test_x.py"
+
+
 def test_pytest_is_run_as_a_module_if_the_product_is_otherwise_not_importable(tmp_path: Path) -> None:
     written(tmp_path, {"shop.py": "def x(): return 1\n", "tests/test_shop.py": TEST})
     assert commands(plan_of(tmp_path)) == {"shop": ["python -m pytest tests/test_shop.py"]}

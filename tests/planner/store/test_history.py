@@ -85,10 +85,10 @@ def test_a_plan_of_which_no_run_is_known_by_its_id_is_refused(planner: Command, 
     assert ran.err == "planner: shpo: there is no such file, and no recorded run of a plan with that id\n"
 
 
-def test_an_empty_history_shows_the_commands_that_record_it(planner: Command) -> None:
+def test_an_empty_history_shows_the_command_that_records_it(planner: Command) -> None:
     shown = planner("history")
     assert (shown.status, shown.err) == (0, "")
-    assert shown.out.startswith("shop (plan.yaml): no run is known; these commands record one: pytest")
+    assert shown.out.startswith("shop (plan.yaml): no run is known; record one: pytest --planverify PLAN\n")
     unknown = planner("history", "correct", "x", "--role", "coder")
     assert (unknown.status, unknown.out) == (2, "")
     assert "x: no run has seen that failure; there are none" in unknown.err

@@ -187,10 +187,10 @@ def test_an_approval_may_not_allow_files_outside_the_root(desk: Desk) -> None:
     assert refusal.value.rule == "unfit-edit"
 
 
-def test_an_uncreatable_log_folder_is_an_error(desk: Desk) -> None:
+def test_an_uncreatable_log_folder_is_an_error_that_names_no_option(desk: Desk) -> None:
     (desk.folder / ".planverify").write_text("")
 
-    with pytest.raises(LogError, match="the folder for the log cannot be made"):
+    with pytest.raises(LogError, match=r"cannot be made \(.*\); make its parent folder writable$"):
         desk.open(log=None)
 
 
