@@ -236,7 +236,7 @@ class Changes:
         return self._paths(status.split(b"\0")) if isinstance(status, bytes) else ()
 
     def _paths(self, entries: Iterable[bytes]) -> tuple[str, ...]:
-        """Return the paths in entries of ``git status`` relative to the root, without caches and records."""
+        """Return the paths in ``git status``, relative to the root, without caches and our records."""
         # Porcelain output names paths relative to the top of the work tree, wherever git was started.
         top = top_of(self._root)
         prefix = self._root.relative_to(top).as_posix() + "/" if top and top != self._root else ""
