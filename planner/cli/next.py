@@ -577,7 +577,7 @@ class _NextScreen(Screen):
         """Add those facts of a failure that are not in the title, a line each."""
         for label in ("failed", "says", "where", "edit"):
             if label in facts:
-                self.clipped(f"  {label:<6} ", facts[label])
+                (self.whole if label == "edit" else self.clipped)(f"  {label:<6} ", facts[label])
 
     def _brief(self, todo_id: str) -> None:
         self.command("brief", f"{program()} next {self._words} --brief {shlex.quote(todo_id)}")
@@ -660,7 +660,7 @@ class _NextScreen(Screen):
             self.clipped("    not begun: ", said)
             if failure.category is Category.TEST_NOT_FOUND:
                 facts = failure_facts(self._run, self._records[action.todo_id], found)
-                self.clipped("    edit ", facts["edit"])
+                self.whole("    edit ", facts["edit"])
         # It may have passed in an earlier run, so that it only has to be verified again.
         checks = () if found is None else found.checks
         if why := next((each.reason for each in checks if each.verdict is Verdict.NOT_RUN), None):

@@ -85,6 +85,13 @@ class Screen:
         width = self.width if self.is_terminal else _PIPED_LINE
         self.line(self.clip(f"{lead}{self.one_line(text)}", width))
 
+    def whole(self, lead: str, text: str) -> None:
+        """Add a text that no terminal may cut, such as a remedy that ends with a command: it is wrapped."""
+        if self.is_terminal:
+            self.paragraph(text, first=lead, indent=len(lead))
+        else:
+            self.clipped(lead, text)
+
     def paragraph(self, text: str, *, indent: int = 0, first: str = "") -> None:
         """Add text wrapped at words; ``first`` replaces the indent of its first line."""
         lead = first or " " * indent

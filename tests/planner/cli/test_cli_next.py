@@ -170,6 +170,18 @@ def test_a_todo_without_prior_work_is_ready_with_its_allowed_files(command: Comm
     assert commands_of(ran) == ["brief  planner next plan.yaml --brief a"]
 
 
+def test_a_terminal_wraps_a_remedy_which_ends_with_the_command_to_run(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+):
+    command.plan(with_test("a"))
+    remedy = "Restore the former state of the test, or accept the change: planverify baseline accept a"
+    command.outcomes(failed("a", suggestion=remedy))
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+
+    assert remedy in " ".join(command("next", "plan.yaml").out.split())
+
+
 def test_a_single_ready_todo_is_not_called_parallel(command: Command):
     command.plan(with_test("a"))
 
