@@ -39,7 +39,7 @@ _NARROWING = frozenset(
      "--lf", "--last-failed", "--nf", "--noconftest", "--confcutdir", "--rootdir", "--setup-only",
      "--setup-plan", "-c", "--config-file", "-o", "--override-ini", "--sw", "--stepwise", "--reruns",
      "--only-rerun", "--pyargs", "--fixtures", "--version", "-h", "--help", "--markers", "--testmon",
-     "--picked", "--suppress-no-test-exit-code", "--suppress-tests-failed-exit-code"}
+     "--picked", "--no-cov", "--suppress-no-test-exit-code", "--suppress-tests-failed-exit-code"}
 )  # fmt: skip
 """Options that reduce the tests that run, or the effect of their failures."""
 # Options whose value may be the next word.
@@ -116,15 +116,18 @@ def _findings_of_commands(changes: TreeDifferences) -> Iterator[HygieneSignal]:
         commands = str([_settings(path, changes.before.read(path), runner) for path in files])
         tools |= {tool for tool in _CHECKERS if tool in commands}
     for tool in sorted(tools):
-        configured = any(
-            configures(path, tool) and _settings(path, changes.before.read(path), tool)
+        folders = {
+            posixpath.dirname(path)
             for path in changes.old
-        )
-        for path in ungranted if configured else ():
+            if configures(path, tool) and _settings(path, changes.before.read(path), tool)
+        }
+        for path in ungranted if folders else ():
             if not configures(path, tool):
                 continue
             old, new = (_settings(path, tree.read(path), tool) for tree in (changes.before, changes.now))
-            if old != new and not (tool in _RUNNERS and _has_all(old, new)):
+            # A new file may hide the one beside it, as GNUmakefile does with Makefile.
+            hides = path not in changes.old and posixpath.dirname(path) in folders
+            if old != new and (hides or not (tool in _RUNNERS and _has_all(old, new))):
                 message = f"The configuration of {tool} was changed"
                 yield file_signal("configuration-narrowed", message, path)
     for path in ungranted:

@@ -25,6 +25,7 @@ NARROWED = {
     "by file": 'addopts = "--ignore=tests/test_words.py"',
     "by node": 'addopts = "--deselect tests/test_words.py::test_sign"',
     "collected only": 'addopts = "--collect-only"',
+    "without coverage": 'addopts = "--no-cov"',
     "other files": 'python_files = ["check_*.py"]',
     "other functions": 'python_functions = ["check_*"]',
     "folders left out": 'norecursedirs = ["tests"]',
@@ -118,6 +119,12 @@ def test_targets_may_be_added_to_a_makefile_but_not_changed() -> None:
     assert signs({"Makefile": f"{MAKE}docs:\n\tmkdocs build\n"}, tree=tree, grants=grants) == set()
     for text in (MAKE.replace("\tpython", "\t-python"), MAKE.replace("check.py", "-c pass")):
         assert signs({"Makefile": text}, tree=tree, grants=grants) == {"configuration-narrowed"}
+
+
+def test_second_makefile_may_be_added_in_another_folder_but_not_beside_the_first() -> None:
+    grants, tree = running("make"), {**TREE, "Makefile": MAKE}
+    for path, wanted in ("GNUmakefile", {"configuration-narrowed"}), ("docs/Makefile", set[str]()):
+        assert signs({path: "check:\n\ttrue\n"}, tree=tree, grants=grants) == wanted
 
 
 def test_configuration_of_tools_that_a_makefile_runs_needs_permission() -> None:
