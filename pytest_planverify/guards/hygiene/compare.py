@@ -180,7 +180,12 @@ class HygieneWatch:
             for nodeid, test in tests.items()
             if test.outcome.is_red and not test.flaky
         }
-        self._collected = {nodeid.partition("::")[0] for nodeid in tests if "::" in nodeid}
+        self._collected = {
+            part
+            for nodeid in tests
+            if "::" in nodeid
+            for part in (nodeid.partition("::")[0], nodeid.partition("[")[0])
+        }
         self.notes = list(self._unchecked(tree))
         files, root = self._start.keys(), self._root
         # A comparison of snapshots finds neither baseline files that differ from the copy in git, nor
@@ -228,10 +233,13 @@ class HygieneWatch:
         path = nodeid.partition("::")[0]
         if path not in self._collected:
             return bool(self.grants.dependants(path)) and bool(self._red or not self._collected)
-        # A helper in a test file is no test itself, but those of its file may call it.
-        is_helper = not nodeid.rpartition("::")[2].startswith("test")
+        # What is in a test file and no test itself may be a helper that its tests call, or the method of a
+        # base class that is a test of each subclass.
+        name = nodeid.rpartition("::")[2]
+        end = f"::{name}" if name.startswith("test") else ""
         return nodeid in self._red or (
-            is_helper and any(each.startswith(f"{path}::") for each in self._red)
+            nodeid not in self._collected
+            and any(each.startswith(f"{path}::") and each.endswith(end) for each in self._red)
         )
 
     def _unchecked(self, tree: Snapshot) -> Iterator[str]:

@@ -145,15 +145,16 @@ def _python_findings(
     # Each new test has two entries in ``added``, its name and its body.
     is_granted = changes.grants.permission(path) is Permission.GRANTED
     more_cases = sum(max(new[name].cases - 1, 0) for name in new.keys() - old.keys())
-    gone = [name for name in old.keys() - new.keys() if not old[name].is_helper]
+    tests = {name for name, test in new.items() if not test.is_helper}
+    gone = {name for name in old.keys() - tests if not old[name].is_helper}
     is_rewritten = is_granted and len(added) + 2 * more_cases >= 2 * len(gone)
     imported = before.aliases.keys() - before.functions.keys() if before is not None else set[str]()
     moved = sum((new[name].checks for name in new.keys() - old.keys()), Counter[str]())
     for name, test in old.items() if now is not None or changes.kind(path) is JudgeKind.TEST else ():
         nodeid = f"{path}::{name}"
-        if now is not None and name in new:
+        if now is not None and name in new and name not in gone:
             yield from _losses(nodeid, test, new[name], now, changes, moved, imported)
-        elif not (is_rewritten or test.is_helper or {test.node.name, test.body} & added):
+        elif name in gone and not (is_rewritten or {test.node.name, test.body} & added):
             message = f"The test {name} is gone, or no longer collected"
             yield file_signal("test-deleted", message, path, nodeid=nodeid)
     if now is not None:
@@ -249,12 +250,14 @@ def _is_looser(missing: Counter[str], extra: Counter[str]) -> bool:
     if all(raised) and any("match=" in text for text in raised[0]) and "match=" not in str(raised[1]):
         return True
     exact = [text for text in missing if _EXACT.search(text) and not _is_loose(text)]
-    wholes = {text.partition(" == ")[0] for text in exact if not _PROPERTY.match(text)}
+    equal = (text.partition(" == ") for text in exact if not _PROPERTY.match(text))
+    wholes = {left for left, _, right in equal if right != "True"}
     compared = called(wholes)
     loose = [
         text
         for text in extra
-        if _is_loose(_CLOSE.sub(" == ", text))
+        if text in wholes  # the mere truth of what was compared
+        or _is_loose(_CLOSE.sub(" == ", text))
         or ((of := _PROPERTY.match(text)) and (of[1] in wholes or called(of.groups()) & compared))
     ]
     kept = [text for text in extra if text not in loose]
@@ -308,13 +311,21 @@ def _literals(check: str) -> list[str]:
 
 def _read_tests(module: Module | None) -> dict[str, _TestUnit]:
     """Return the collected tests of a module by qualified name, as in node ids: ``Class::test_name``."""
-    return {} if module is None else dict(_tests_of(module, module.tree.body, "", frozenset()))
+    return {} if module is None else dict(_tests_of(module, module.tree.body))
 
 
 def _tests_of(
-    module: Module, body: list[ast.stmt], owner: str, inherited: frozenset[str]
+    module: Module,
+    body: list[ast.stmt],
+    owner: str = "",
+    inherited: frozenset[str] = frozenset(),
+    *,
+    is_collected: bool = True,
 ) -> Iterator[tuple[str, _TestUnit]]:
-    """Yield the tests in a module or class; ``inherited`` are the skip and xfail marks around it."""
+    """Yield the tests and helpers in a module or class.
+
+    ``inherited`` are the skip and xfail marks around it. What is not collected contains helpers only.
+    """
     targets = [
         ast.unparse(target)
         for each in body
@@ -329,11 +340,17 @@ def _tests_of(
             continue  # deleted, rebound, or marked with __test__ = False
         marks = inherited | _marks(each.decorator_list, module)
         if isinstance(each, ast.ClassDef):
-            # A class with a base may be a unittest.TestCase, which is collected under any name.
-            if each.name.startswith("Test") or each.bases:
-                yield from _tests_of(module, each.body, f"{owner}{each.name}::", marks)
+            # A class with a base may be a unittest.TestCase, which is collected under any name, and with it
+            # what it inherits.
+            of_unittest = {*map(ast.unparse, each.bases)} - {"object"} or each.name in module.bases
+            members = {member.name for member in _definitions(each.body)}
+            plain = each.name.startswith("Test") and "__init__" not in members
+            yield from _tests_of(
+                module, each.body, f"{owner}{each.name}::", marks,
+                is_collected=is_collected and bool(of_unittest or plain),
+            )  # fmt: skip
         elif not _fixture_decorator(each, module):
-            is_helper = not each.name.startswith("test")
+            is_helper = not (is_collected and each.name.startswith("test"))
             checks = list(_checks(each, module))
             if is_helper and not checks:
                 continue
@@ -471,6 +488,8 @@ def _checks(node: ast.AST, module: Module) -> Iterator[tuple[ast.AST, str]]:
         ):
             if name_of(each.func) == "assertEqual" and len(each.args) > 1:  # as in an assert statement
                 yield each, ast.unparse(ast.Compare(each.args[0], [ast.Eq()], [each.args[1]]))
+            elif name_of(each.func) == "assertTrue" and each.args:
+                yield each, ast.unparse(each.args[0])
             else:
                 yield each, ast.unparse(each)
 
@@ -782,8 +801,20 @@ def _difference(changes: TreeDifferences, path: str) -> Iterator[HygieneSignal]:
         if not is_default and changes.kind(path) is not JudgeKind.TEST:  # new tests weaken nothing
             message = f"{path} was added without permission"
             yield file_signal("judge-changed", message, path)
-    elif before is None or not _only_adds(before.tree.body, now.tree.body):
+    elif (
+        before is None
+        or not _only_adds(before.tree.body, now.tree.body)
+        or not _contains_all(_docstring_cases(before), _docstring_cases(now))
+    ):
         yield _changed(changes, path, "judge-changed", "was changed without permission")
+
+
+def _docstring_cases(module: Module) -> list[str]:
+    """Return the lines of the docstrings of a module that reads them, or has doctests."""
+    if not re.search(r"\.__doc__\b|^\s*>>> ", module.text, re.MULTILINE):
+        return []
+    owners = (each for each in ast.walk(module.tree) if isinstance(each, (*_DEFINITIONS, ast.Module)))
+    return [line for each in owners for line in (ast.get_docstring(each) or "").splitlines()]
 
 
 def _changed(changes: TreeDifferences, path: str, sign: str, what: str) -> HygieneSignal:

@@ -148,6 +148,12 @@ class Module:
         return {node.name: node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)}
 
     @cached_property
+    def bases(self) -> frozenset[str]:
+        """Names of the bases of its classes."""
+        classes = (node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef))
+        return frozenset(name_of(base) for each in classes for base in each.bases)
+
+    @cached_property
     def constants(self) -> dict[str, ast.expr]:
         """Names assigned once at module level, with their values."""
         found: dict[str, list[ast.expr]] = {}

@@ -22,7 +22,7 @@ from hygiene_samples import (
 )
 
 from pytest_planverify.baseline.work_tree import Judges
-from pytest_planverify.guards.hygiene.compare import compare, violations
+from pytest_planverify.guards.hygiene.compare import HygieneWatch, compare, violations
 from pytest_planverify.guards.hygiene.grants import Grants, TodoReach
 
 SIGN_TEST = """def test_sign():
@@ -448,7 +448,7 @@ def test_signal_is_attributed_to_the_affected_todo() -> None:
         blamed = violations(found, grants=grants, passed=both, present=both)
         assert [each.todo_id for each in blamed] == ["code"]
     (violation,) = violations(changed, grants=grants, passed=(), present={"code"})
-    assert violation.evidence.headline == "test_sign asserts something else (tests/test_words.py:12)"
+    assert violation.evidence.headline == "test_sign asserts less (tests/test_words.py:12)"
 
 
 def of_red_tests(change: Mapping[str, str | None], tree: dict[str, str] | None = None) -> set[str]:
@@ -555,6 +555,62 @@ def test_the_length_of_another_result_is_less_than_the_whole_for_a_failed_test()
 def test_a_small_difference_of_floats_is_an_equality() -> None:
     assert of_red_tests(with_tests(NEAR, "assert abs(0.1 + 0.2 - 0.3) < 1e-9")) == set()
     assert of_red_tests(with_tests(NEAR, "assert abs(0.1 + 0.2 - 0.3) < 5")) == {"assertions-fewer"}
+
+
+def test_truth_of_a_value_is_less_than_its_equality() -> None:
+    tests = (
+        "class TestWords(TestCase):\n    def test_one(self):\n"
+        '        self.assertEqual(split("a"), ["a"])\n        assert is_word("a") == True\n'
+    )
+    tree = {**TREE, "tests/test_case.py": tests}
+    for old, new, wanted in (
+        ('self.assertEqual(split("a"), ["a"])', 'assert split("a"), ["a"]', {"assertions-fewer"}),
+        ("assertEqual", "assertTrue", {"assertions-fewer"}),
+        ('assert is_word("a") == True', 'self.assertTrue(is_word("a"))', set[str]()),
+    ):
+        change = {"tests/test_case.py": tests.replace(old, new)}
+        assert of_red_tests(change, tree) == wanted, new
+
+
+def test_tests_that_classes_inherit_are_read_and_failed_if_those_of_a_class_did() -> None:
+    tests = (
+        "class Common:\n    def test_one(self):\n        assert split('a') == ['a']\n\n"
+        "class WordsTests(Common, TestCase):\n    pass\n"
+    )
+    change = {"tests/test_case.py": tests.replace("    def", "    @unittest.skip('x')\n    def")}
+    watch = object.__new__(HygieneWatch)
+    watch._collected = {"tests/test_case.py", "tests/test_case.py::Other::test_one"}
+    for failed, wanted in ("WordsTests::test_one", {"test-skipped"}), ("WordsTests::test_two", set[str]()):
+        watch._red = {f"tests/test_case.py::{failed}"}
+        tree = {**TREE, "tests/test_case.py": tests}
+        assert signs(change, grants=GRANTED, tree=tree, is_red=watch._is_red) == wanted
+    assert not watch._is_red("tests/test_case.py::Other::test_one")
+
+
+def test_failed_test_of_a_class_that_is_no_longer_collected_is_deleted() -> None:
+    tests = "class TestWords:\n    def test_one(self):\n        assert split('a') == ['a']\n"
+    tree = {**TREE, "tests/test_case.py": tests}
+    for now, wanted in (
+        (tests.replace("TestWords", "WordsTests(object)"), {"test-deleted"}),
+        (
+            tests.replace("    def", "    def __init__(self):\n        self.x = 1\n\n    def"),
+            {"test-deleted"},
+        ),
+        (tests.replace("TestWords", "TestText(object)"), set[str]()),
+        (tests.replace("TestWords", "WordsTests(TestCase)"), set[str]()),
+    ):
+        assert of_red_tests({"tests/test_case.py": now}, tree) == wanted, now
+
+
+def test_docstrings_with_cases_of_tests_may_only_gain_lines_without_permission() -> None:
+    cases = '"""\n    a,b | 2\n    a | 1\n    """'
+    for uses in ("\ndef test_each():\n    ask(Words.__doc__)\n", ""):
+        tests = f"class Words:\n    {cases}\n{uses}"
+        tree, fewer = {**TREE, "tests/test_case.py": tests}, {"judge-changed"} if uses else set[str]()
+        change = {"tests/test_case.py": tests.replace("a,b | 2\n", "")}
+        more = {"tests/test_case.py": tests.replace("a | 1\n", "a | 1\n    c | 1\n")}
+        assert signs(change, grants=OPEN, tree=tree) == fewer
+        assert signs(more, grants=OPEN, tree=tree) == set()
 
 
 def test_helper_of_failed_tests_may_not_assert_less() -> None:
