@@ -26,7 +26,7 @@ from planner.planfile.project_files import read_regular
 from planner.planfile.record_files import baseline_bytes, parse_baseline, read_baseline
 from planner.policy.outcomes import GREEN
 from pytest_planverify.baseline import REFS, record_command
-from pytest_planverify.baseline.repository import GitFailed, Repository
+from pytest_planverify.baseline.repository import GitFailed, Repository, ask
 from pytest_planverify.baseline.work_tree import LARGEST_BYTES, Judges, WorkTree, judges_of
 
 if TYPE_CHECKING:
@@ -219,10 +219,14 @@ def keep_baseline(root: Path, document: Baseline, contents: Mapping[str, bytes])
     repository = Repository.around(root)
     if repository is None:
         return path, None
+    ref = _ref(repository, document.plan)
     try:
-        repository.keep(_ref(repository, document.plan), data)
+        repository.keep(ref, data)
     except GitFailed as error:
         return path, str(error)
+    if document.revision is not None:
+        # Once no branch contains the commit, git would remove it, and with it the contents of the files.
+        ask(root, "update-ref", f"{ref}@commit", document.revision)
     return path, None
 
 

@@ -121,6 +121,8 @@ class Guards:
         if self._hygiene is None:
             changed = "violated: records of planverify were changed; no baseline"
             return changed if self._violated else self._unchecked
+        if self._hygiene.notes and not self._violated:
+            return f"unchecked: {self._hygiene.notes[0]}"
         return f"{'violated' if self._violated else 'clean'}: {self._hygiene.summary}"
 
     def look(self) -> None:

@@ -135,6 +135,19 @@ def test_edited_baseline_file_is_reported_and_ignored(repository: Path) -> None:
     assert loaded(repository).doubts == ()
 
 
+def test_contents_stay_readable_after_the_history_was_rewritten(repository: Path) -> None:
+    files = {"a.txt": BaselineFile(sha256=sha256(b"one\n"), committed=True)}
+    revision = git(repository, "rev-parse", "HEAD")
+    keep_baseline(repository, baseline(revision=revision, files=files), {})
+    (repository / "a.txt").write_text("two\n")
+    git(repository, "checkout", "-q", "--orphan", "other")
+    commit_all(repository)
+    git(repository, "branch", "-D", "main")
+    git(repository, "reflog", "expire", "--expire=now", "--all")
+    git(repository, "gc", "-q", "--prune=now")
+    assert loaded(repository).read("a.txt") == b"one\n"
+
+
 def test_contents_are_read_from_git_or_a_copy_and_verified(repository: Path) -> None:
     def of(content: bytes, **keys: bool) -> BaselineFile:
         return BaselineFile(sha256=sha256(content), **keys)

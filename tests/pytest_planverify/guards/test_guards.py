@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from pytest_planverify.guards.plan_guards import (
     UNCHECKED,
     Author,
     Ground,
+    Guards,
     lost_baseline,
     outside_allowlist,
 )
@@ -192,6 +194,14 @@ def test_change_of_records_is_never_to_be_accepted():
 
 def test_project_files_are_not_caches():
     assert not any(is_expected(path, ()) for path in (".coveragerc", "a/cache.py", "egg-info.txt"))
+
+
+def test_tree_with_changes_that_could_not_be_compared_is_not_clean() -> None:
+    guards: Any = object.__new__(Guards)
+    guards._hygiene = SimpleNamespace(notes=["a.py is unknown"], summary="checked")
+    for violated, wanted in (False, "unchecked: a.py is unknown"), (True, "violated: checked"):
+        guards._violated = violated
+        assert guards.hygiene == wanted
 
 
 @pytest.mark.parametrize(
