@@ -52,7 +52,9 @@ class ExceptionFact(ReadValue):
     place: str | None = None
     """For a missing module whose package exists: the path that it would have."""
     nearest: tuple[str, ...] = ()
-    """For a missing module of the project: siblings with similar names, or its unbuilt source."""
+    """For a missing module of the project: siblings with similar names, or its unbuilt source. For a file:
+    those that have its relative path seen from a folder around the code that reads it.
+    """
 
 
 class RequirementFact(ReadValue):

@@ -162,6 +162,18 @@ def read_file_removed(case: Case) -> Hit | None:
     )
 
 
+def other_working_folder(case: Case) -> str | None:
+    """An unchanged test reads a file relative to another folder than the one in which the command runs."""
+    path, held = case.error.path or "", next(iter(case.error.nearest), None)
+    if held is None:
+        return None
+    return (
+        f"{path}, which {place(case.raised_at)} reads, is {held}: the test depends on the folder in which "
+        "it runs. Let it find the file from its own path, or verify it by a plan whose root is "
+        f"{held.removesuffix(f'/{path}')}."
+    )
+
+
 def file_not_shipped(case: Case) -> str | None:
     """Unchanged code reads a file of its own that is not here, and no change can have removed it."""
     path = case.error.path or ""
