@@ -6,14 +6,30 @@ PYTEST_DONT_REWRITE: nothing here is a test, and sessions find these modules alr
 import os
 import sys
 
+_OWN_PATH = "import runpy, sys; sys.flags.safe_path or sys.path.pop(0)\n"
 
-def verify_command(*words: str, start: tuple[str, str] = ("-m", "pytest")) -> list[str]:
+
+def python_command(code: str) -> list[str]:
+    """Return the argument vector that runs code without modules of the working directory.
+
+    ``runpy`` and ``sys`` are imported. It has no -P, which tests would pass on with the flags of their
+    interpreter: a process that they start could not import the project.
+    """
+    return [sys.executable, "-c", _OWN_PATH + code]
+
+
+def module_code(name: str) -> str:
+    """Return the code that runs a module as ``python -m`` does."""
+    return f"runpy.run_module({name!r}, run_name='__main__', alter_sys=True)"
+
+
+def verify_command(*words: str, code: str = module_code("pytest")) -> list[str]:
     """Return the argument vector of ``pytest --planverify`` in a process of its own.
 
-    ``start`` are the words by which the interpreter starts pytest.
+    ``code`` starts pytest.
     """
-    # -P: a pytest.py in the project must not shadow the real one.
-    command = [sys.executable, "-P", *start, "--planverify", *words]
+    # Without modules of the working directory, as a pytest.py there must not shadow the real one.
+    command = [*python_command(code), "--planverify", *words]
     if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):  # then the plugin has to be loaded explicitly
         command += ["-p", "pytest_planverify.plugin"]
     return command

@@ -27,7 +27,7 @@ from planner.cli.screen import Screen
 from planner.errors import PlannerError
 from planner.planfile.discovery import PLAN_ENDINGS, SEPARATOR
 from planner.planfile.file_writer import STANDARD_OUTPUT
-from pytest_planverify import verify_command
+from pytest_planverify import module_code, verify_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -127,10 +127,9 @@ def main() -> None:
     guarded(lambda: app(prog_name="planverify"))
 
 
-_PYTEST = """\
-import runpy, sys
-try:
-    runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+_PYTEST = (
+    f"try:\n    {module_code('pytest')}"
+    + """
 except KeyboardInterrupt:
     print("planverify: interrupted before anything was verified", file=sys.stderr)
     sys.exit(2)
@@ -140,6 +139,7 @@ except Exception as error:
     print("nothing was verified; pytest alone ends with the same error", file=sys.stderr)
     sys.exit(4)
 """
+)
 """``python -m pytest``, where an interrupt or a configuration that pytest cannot use shows no traceback."""
 
 
@@ -161,7 +161,7 @@ def verify(
     Without a plan the one of the ini file or of a usual name is verified: planverify.yaml, plan.yaml or
     todo.yaml. All options of pytest work: planverify verify plan.yaml -x -n 4 --planverify-scope claimed.
     """
-    process = subprocess.Popen(verify_command(*(words or ()), start=("-c", _PYTEST)))
+    process = subprocess.Popen(verify_command(*(words or ()), code=_PYTEST))
 
     # The child decides how to end; this process waits for it in any case.
     def pass_on(number: int, frame: object) -> None:

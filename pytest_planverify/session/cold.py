@@ -17,6 +17,7 @@ import traceback
 from os import _exit as exit_process  # bound early: a test may replace it for good
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from pytest_planverify import module_code, python_command
 from pytest_planverify.checks.intermediate_process import TOKEN_VARIABLE, can_fork, clean_up_after
 from pytest_planverify.observe.spec import HARNESS_EXIT
 from pytest_planverify.session.fork_server import (
@@ -70,7 +71,7 @@ def _start_interpreter(
     else:  # on Windows a process inherits all handles that are inheritable, or none
         theirs.set_inheritable(True)
         options["close_fds"] = False
-    program = [sys.executable, "-P", "-m", "pytest_planverify.session.cold", *flags, str(number)]
+    program = [*python_command(module_code("pytest_planverify.session.cold")), *flags, str(number)]
     try:
         with theirs:
             process = cast("subprocess.Popen[bytes]", subprocess.Popen(program, **options))

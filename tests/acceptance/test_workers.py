@@ -1,4 +1,4 @@
-"""Options of a run take no words of its commands, and workers at the same time share no folder.
+"""Runs pass no word and no flag of theirs to commands, and workers at the same time share no folder.
 
 That -n changes no verdict and no recorded value is in test_three_ways.py and test_command_criteria.py.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from example_project import Example, todo
+from real_command import planverify
 
 
 def test_option_of_the_run_takes_no_word_of_a_command(tmp_path: Path):
@@ -19,6 +20,23 @@ def test_option_of_the_run_takes_no_word_of_a_command(tmp_path: Path):
 
     assert run.exit_code == 0, str(run)
     assert (tmp_path / "test_a.py").read_text() == test
+
+
+def test_flags_of_a_worker_are_those_of_its_command(tmp_path: Path):
+    test = """\
+        import subprocess, sys
+        def test_flags():
+            flags = subprocess._args_from_interpreter_flags()
+            assert subprocess.run([sys.executable, *flags, "-c", "import shop"]).returncode == 0
+    """
+    example = Example(tmp_path, {"shop.py": "", "test_a.py": test})
+    example.plan(todo("a", "pytest test_a.py"))
+
+    cold = example.verify("--planverify-isolate", "--planverify-confirm=0")
+    forked = planverify("verify", "plan.yaml", cwd=tmp_path)
+
+    assert cold.exit_code == 0, str(cold)
+    assert forked.returncode == 0, forked.stdout
 
 
 def test_workers_at_the_same_time_empty_no_common_basetemp(tmp_path: Path):
