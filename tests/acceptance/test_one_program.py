@@ -71,8 +71,9 @@ def test_configuration_that_pytest_cannot_use_is_an_error_without_traceback(
     found = planverify("verify", cwd=tmp_path)
 
     assert (found.returncode, found.stdout) == (4, "")
-    assert "Traceback" not in found.stderr
-    assert "pytest cannot start with this configuration" in found.stderr
+    if pytest.version_tuple >= (9,):  # before, the message of pytest itself has a traceback
+        assert "Traceback" not in found.stderr
+        assert "pytest cannot start with this configuration" in found.stderr
     assert "not_installed" in found.stderr
 
 

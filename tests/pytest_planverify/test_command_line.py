@@ -232,7 +232,7 @@ def test_misspelt_option_of_the_plugin_is_refused(
 
 def test_settings_follow_the_options(settings, pytester: pytest.Pytester):
     found = settings(
-        "plan.yaml::a,phase/b", "--planverify-isolate", "--planverify-keep-going", "-vv",
+        "plan.yaml::a,phase/b", "--planverify-isolate", "--planverify-keep-going", "--verbosity=2",
         "--planverify-scope=ready", "--planverify-outcomes=out/o.json", "--planverify-confirm=9",
     )  # fmt: skip
 

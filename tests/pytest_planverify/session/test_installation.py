@@ -23,6 +23,12 @@ LIBRARY = frame("/v/lib/attr/x.py", "f", side=Side.THIRD_PARTY, module="attr.x")
 CART = (ChangedFile(path="shop/cart.py", side=Side.PRODUCT),)
 
 
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> None:
+    """Forget the requirements of earlier folders: pytest 8 gives their names to later tests."""
+    unmet_requirements.cache_clear()
+
+
 def missing(module: str, *frames: Frame, **more: object) -> ExceptionFact:
     message = f"No module named '{module}'"
     return error("ModuleNotFoundError", message, *frames, bases="ImportError", name=module, **more)
