@@ -32,7 +32,7 @@ def set_planner_apart() -> None:
     # In front, as the folder of the project may be the first entry already.
     sys.path.insert(0, os.path.abspath(f"{__file__}/../../.."))
     try:
-        for name in ("observe.evidence", "observe.project_map", "observe.spectrum", "redaction"):
+        for name in ("observe.evidence", "observe.project_map", "observe.spectrum", "observe.redaction"):
             import_module(f"pytest_planverify.{name}")
     finally:
         del sys.path[0]

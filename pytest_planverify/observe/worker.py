@@ -37,6 +37,7 @@ from pytest_planverify.observe.audit import watch, watching
 from pytest_planverify.observe.fixtures import RECORDER, SuitePropertyRecorder
 from pytest_planverify.observe.read_files import note_modules
 from pytest_planverify.observe.recorder import WORKER_INPUT, Recorder
+from pytest_planverify.observe.redaction import environment_secrets, record_without_secrets
 from pytest_planverify.observe.spec import (
     HARMLESS_PLUGINS,
     HARNESS_EXIT,
@@ -48,7 +49,6 @@ from pytest_planverify.observe.spec import (
 from pytest_planverify.observe.spectrum import SpectrumRecorder
 from pytest_planverify.observe.supervision import SoftLimits, board
 from pytest_planverify.observe.warm_modules import ModuleShelf, Unfit
-from pytest_planverify.redaction import environment_secrets, record_without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence

@@ -12,7 +12,7 @@ from planner.model.plan import ArtifactSpec, CommandSpec, ManualSpec, MetricSpec
 from planner.model.verdicts import CheckKind, EvidenceKind, Isolation, Verdict
 from planner.policy.dependencies import blockers
 from pytest_planverify.checks.result import title_of
-from pytest_planverify.redaction import evidence_without_secrets, without_secrets
+from pytest_planverify.observe.redaction import evidence_without_secrets, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence

@@ -21,7 +21,7 @@ from planner.planfile.project_files import read_regular
 from pytest_planverify.checks.processes import ProcessResult, run_process
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.diagnosis.tool_output import read_traceback
-from pytest_planverify.redaction import evidence_without_secrets, without_secrets
+from pytest_planverify.observe.redaction import evidence_without_secrets, without_secrets
 from pytest_planverify.reports.reporters import only_writes
 from pytest_planverify.session.judge import judge
 from pytest_planverify.session.records import Death, RawEvidence, TestRecord, WorkerRecord

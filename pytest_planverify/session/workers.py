@@ -49,6 +49,7 @@ from pytest_planverify.checks.processes import (
 from pytest_planverify.checks.result import file_of
 from pytest_planverify.guards.sandbox_policy import Sandbox
 from pytest_planverify.journal import JournalTail, is_signed
+from pytest_planverify.observe.redaction import without_secrets
 from pytest_planverify.observe.spec import (
     HARMLESS_PLUGINS,
     PRELOADED,
@@ -58,7 +59,6 @@ from pytest_planverify.observe.spec import (
     WorkerSpec,
 )
 from pytest_planverify.observe.supervision import PHASE_NAMES, SIGNAL, SLOTS, prepare_board
-from pytest_planverify.redaction import without_secrets
 from pytest_planverify.reports.reporters import (
     GivenOptions,
     confirmation_start,

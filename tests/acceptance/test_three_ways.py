@@ -8,15 +8,16 @@ would affect each other in one process. For more seeds:
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from crosstalk_generator import WAYS, disagreements, generated, of_surroundings
-from example_project import Example, Verified
+from example_project import Example, Verified, todo
 from plain_pytest import verdicts_alone
-from real_command import FULL, LEAN_TERMINAL, outer_environment, unmeasured
+from real_command import FULL, LEAN_TERMINAL, outer_environment, planverify, unmeasured
 from text_bundles import read_bundle, unpack_bundle
 
 PROJECTS = Path(__file__).resolve().parents[2] / "fixtures/projects"
@@ -48,6 +49,15 @@ FORKED_AT_ONCE = tuple(WAYS) if FULL else ("two workers at once",)
 
 JSON_REPORTS = {"PYTEST_ADDOPTS": "-p pytest_jsonreport.plugin"}
 """The variable that loads the only plugin that the projects use."""
+
+ONLY_POSIX = {
+    "os": "O_CLOEXEC O_DIRECTORY O_NOCTTY O_NOFOLLOW O_NONBLOCK getpgid getsid killpg pread pwrite"
+    " sched_getaffinity uname waitid",
+    "signal": "SIGALRM SIGCONT SIGHUP SIGRTMIN setitimer",
+    "socket": "recv_fds send_fds",
+    "time": "tzset",
+}
+"""Names that Windows lacks, by module, as far as the standard library works without them here."""
 
 
 def test_expected_verdicts_hold_for_commands_run_alone(tmp_path: Path):
@@ -145,3 +155,71 @@ def differences(run: Verified, name: str, todos: list[str]) -> list[str]:
         for (todo, check), verdict in said.items()
         if PLAIN_READING.get(verdict) != expected[todo, check]
     ]
+
+
+def test_option_of_the_run_takes_no_word_of_a_command(tmp_path: Path):
+    test = "def test_a(): pass\n"
+    example = Example(tmp_path, {"test_a.py": test, "test_b.py": "def test_b(): assert 0\n"})
+    example.plan(todo("a", "pytest test_a.py"))
+
+    run = example.verify("--debug")
+
+    assert run.exit_code == 0, str(run)
+    assert (tmp_path / "test_a.py").read_text() == test
+
+
+def test_flags_of_a_worker_are_those_of_its_command(tmp_path: Path):
+    test = """\
+        import subprocess, sys
+        def test_flags():
+            flags = subprocess._args_from_interpreter_flags()
+            assert subprocess.run([sys.executable, *flags, "-c", "import shop"]).returncode == 0
+    """
+    example = Example(tmp_path, {"shop.py": "", "test_a.py": test})
+    example.plan(todo("a", "pytest test_a.py"))
+
+    cold = example.verify("--planverify-isolate", "--planverify-confirm=0")
+    forked = planverify("verify", "plan.yaml", cwd=tmp_path)
+
+    assert cold.exit_code == 0, str(cold)
+    assert forked.returncode == 0, forked.stdout
+
+
+def test_workers_at_the_same_time_empty_no_common_basetemp(tmp_path: Path):
+    waiting = """\
+        import pathlib, time
+        def test_kept(tmp_path):
+            (tmp_path / "file").touch()
+            pathlib.Path(f"{__name__}.started").touch()
+            give_up = time.monotonic() + 20
+            while len(list(pathlib.Path().glob("*.started"))) < 3 and time.monotonic() < give_up:
+                time.sleep(0.01)
+            assert (tmp_path / "file").exists()
+    """
+    example = Example(tmp_path, {f"test_{name}.py": waiting for name in "abc"})
+    example.plan(*(todo(name, f"pytest test_{name}.py") for name in "abc"))
+
+    run = example.verify("-p", "xdist", "-n", "3", "--basetemp=scratch/tmp")
+
+    assert run.exit_code == 0, str(run)
+    assert len(list((tmp_path / "scratch/tmp").iterdir())) == 3
+
+
+def test_a_plan_is_verified_and_repaired_without_the_calls_of_posix(tmp_path: Path, monkeypatch):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/sitecustomize.py").write_text(
+        f"import os, signal, socket, time\nfor module, names in {ONLY_POSIX}.items():\n"
+        "    for name in names.split():\n        vars(globals()[module]).pop(name, None)\n"
+    )
+    paths = [str(tmp_path / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    monkeypatch.setenv("PLANVERIFY_NO_FORK", "1")
+    example = Example(tmp_path / "root", {"test_it.py": "def test_a(): pass\ndef test_b(): assert 0\n"})
+    example.plan(*(todo(name, f"pytest test_it.py::test_{name}") for name in ("a", "b")))
+
+    run = example.verify()
+    told = planverify("next", "plan.yaml", cwd=example.root)
+
+    assert run.verdicts == {"a": "passed", "b": "failed"}, str(run)
+    assert run.exit_code == 1
+    assert "1 of 2 todos done, 1 failed" in told.stdout, told.stderr

@@ -1,4 +1,4 @@
-"""Fixtures for tests that run ``planner`` commands or write files."""
+"""Fixtures for tests that run ``planner`` commands, write files or read design plans."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from design_samples import begin_complete, begin_frozen
 from planner_command import Command
+
+from planner.authoring.design.state_folder import StateFolder
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -39,3 +42,15 @@ def planner(command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Return the command with a separate state directory for design plans."""
     monkeypatch.setenv("PLANNER_STATE_DIR", str(command.folder / "state"))
     return command
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> StateFolder:
+    """Return the state directory of a complete plan."""
+    return begin_complete(tmp_path / "state")
+
+
+@pytest.fixture
+def frozen(tmp_path: Path) -> StateFolder:
+    """Return the state directory of a frozen plan."""
+    return begin_frozen(tmp_path / "state")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from planner.model.edits import AddBranch, Edit
@@ -17,6 +18,22 @@ from planner.revise.situation import Situation
 from planner.revise.strategies import revise
 
 BRANCH = "t2_branch_01"
+
+PLAN = """\
+todo_list_id: shop  # mine
+items:
+  - {id: t1, title: One, requires_testing: false}
+  - {id: t2, title: Two, requires_testing: false}
+  - {id: phase, title: Phase, sub_plan: phases/two.yaml}
+"""
+SUB = """\
+todo_list_id: two  # the second
+root: ..
+items:
+  - {id: s1, title: First, requires_testing: false}
+  - {id: s2, title: Second, requires_testing: false}
+"""
+"""A sub-plan in a file of its own; both files have a comment that every revision has to keep."""
 
 
 def todo(id: str = "t2", *cmds: str, **fields: Any) -> Todo:
@@ -143,3 +160,11 @@ def revised(case: Situation) -> Plan:
 
 def commands(item: Todo) -> list[str]:
     return [spec.cmd for spec in item.acceptance_criteria.tests]
+
+
+def write_plans(folder: Path) -> Path:
+    """Write both files, and return the path of the plan."""
+    (folder / "phases").mkdir()
+    (folder / "phases/two.yaml").write_text(SUB)
+    (folder / "plan.yaml").write_text(PLAN)
+    return folder / "plan.yaml"

@@ -49,7 +49,7 @@ def test_a_broken_plan_is_refused_with_every_fault_and_its_position(
 
 def test_every_spelling_of_a_field_is_read() -> None:
     """Words that YAML would convert stay text; numbers, truth values and aliases have their meaning."""
-    plan = load_plan(FIXTURES / "plans" / "valid" / "every_field.yaml").plan
+    plan = load_plan(FIXTURES / "plans" / "every_field.yaml").plan
     first, second, third = plan.items[:3]
     policy = plan.metadata
 
@@ -76,23 +76,32 @@ def test_every_spelling_of_a_field_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "plan_id", "todo_id", "title"),
+    ("name", "content", "ids"),
     [
-        ("smallest.yaml", "small", "only", "The only one"),
-        ("windows.yaml", "win", "only", "Zeile"),
-        ("smallest.json", "7", "true", "😀 ok"),
+        ("p.yaml", b"todo_list_id: small\nitems:\n- id: only\n  title: ok\n", ("small", "only", "ok")),
+        (
+            "p.yaml",
+            b"\xef\xbb\xbftodo_list_id: w\r\nitems:\r\n- id: a\r\n  title: ok\r\n",
+            ("w", "a", "ok"),
+        ),
+        (
+            "p.json",
+            b'{"todo_list_id": 7, "items": [{"id": true, "title": "\\ud83d\\ude00 ok"}]}',
+            ("7", "true", "😀 ok"),
+        ),
     ],
 )
 def test_plans_load_with_any_line_endings_and_record_their_origin(
-    name: str, plan_id: str, todo_id: str, title: str
+    name: str, content: bytes, ids: tuple[str, str, str], tmp_path: Path
 ) -> None:
-    path = FIXTURES / "plans" / "valid" / name
+    path = tmp_path / name
+    path.write_bytes(content)
     loaded = load_plan(path)
     (todo,) = loaded.plan.items
 
-    assert (loaded.plan.todo_list_id, todo.id, todo.title) == (plan_id, todo_id, title)
+    assert (loaded.plan.todo_list_id, todo.id, todo.title) == ids
     assert (loaded.path, loaded.root) == (path, path.parent)
-    assert loaded.digest == "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
+    assert loaded.digest == "sha256:" + hashlib.sha256(content).hexdigest()
     assert [criterion.id for criterion in loaded.criteria[todo.id]] == ["convention"]
 
 

@@ -135,8 +135,7 @@ def test_a_plan_with_too_many_todos_is_refused_at_the_first_one_too_many(
     assert fault == ":6:3 items[3]: the plan has 4 todos, more than 3; split it into several plans"
 
 
-VALID = Path(__file__).parents[3] / "fixtures" / "plans" / "valid"
-TEXT = (VALID / "every_field.yaml").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[3] / "fixtures/plans/every_field.yaml").read_text(encoding="utf-8")
 INLINE = json.dumps(
     {"todo_list_id": "p", "items": [{"id": "a", "title": "A", "priority": 1.0, "verify": "pytest"}]}
 )

@@ -392,7 +392,7 @@ def test_several_todos_are_removed_with_the_blank_lines_between_them(tmp_path: P
 
 @pytest.mark.parametrize(
     "path",
-    sorted([*HERE.glob("examples/*/plan.yaml"), *HERE.glob("fixtures/plans/valid/*.yaml")]),
+    sorted([*HERE.glob("examples/*/plan.yaml"), *HERE.glob("fixtures/plans/*.yaml")]),
     ids=lambda path: f"{path.parent.name}/{path.name}",
 )
 def test_an_added_todo_leaves_every_line_of_a_real_plan_unchanged(path: Path) -> None:

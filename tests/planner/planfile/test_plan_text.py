@@ -33,7 +33,7 @@ anything = st.recursive(
 )
 extensions = st.dictionaries(text.map("x-".__add__), anything, max_size=2)
 
-EVERY_FIELD = load_plan(Path(__file__).parents[3] / "fixtures/plans/valid/every_field.yaml").plan
+EVERY_FIELD = load_plan(Path(__file__).parents[3] / "fixtures/plans/every_field.yaml").plan
 FIELDS = [(name, getattr(each, name)) for each in EVERY_FIELD.items for name in each.model_fields_set]
 """A name and a value for each key of the todos of a plan that has all keys."""
 DRAWN = {"id", "title", "intent", "dependencies", "extensions", "is_parent", "acceptance_criteria"}

@@ -9,8 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from revision_samples import apply_edits
-from two_plan_files import PLAN, SUB, write_plans
+from revision_samples import PLAN, SUB, apply_edits, write_plans
 
 from planner.errors import PlannerError
 from planner.model.edits import AddDependency

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 import stepping
+from revision_samples import PLAN, write_plans
 from sample_documents import sample_document
 from stepping import FAILURE, START
-from two_plan_files import PLAN, write_plans
 
 from planner.errors import LogError, PlannerError, RefusedEvent
 from planner.model.events import PlanSubmitted, RunPolicy, SubPlanLoaded, Verified
