@@ -20,7 +20,7 @@ from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.checks.result import JudgedCommand
 from pytest_planverify.diagnosis import diagnose
-from pytest_planverify.harness.undo import LastRun
+from pytest_planverify.harness.undo import EarlierRun
 from pytest_planverify.observe.evidence import (
     LONGEST_CHAIN,
     LONGEST_MESSAGE,
@@ -205,7 +205,7 @@ def test_only_product_functions_and_classes_have_a_definition() -> None:
         assert found.function == name
         assert found.source == (f"class {name}" if isinstance(value, type) else None)
     # A dataclass has a generated __init__, a named tuple a generated __new__.
-    for kind, path in ((JudgedCommand, "checks/result.py"), (LastRun, "harness/undo.py")):
+    for kind, path in ((JudgedCommand, "checks/result.py"), (EarlierRun, "harness/undo.py")):
         generated = definition(kind, project)
         assert generated is not None
         assert (generated.path, generated.source) == (path, f"class {kind.__name__}")
