@@ -58,6 +58,8 @@ _STRICTER = re.compile(r"doctest|strict|^-W ?error")
 """Options that make more tests fail."""
 _RUNNERS = frozenset({"make", "just", "task", "tox", "nox", "npm", "pnpm", "yarn"})
 """Tools whose configuration lists commands, so that more entries do not make the others check less."""
+_READ_UNASKED = ("", ".cfg", ".ini", ".json", ".toml", ".yaml", ".yml")
+"""Suffixes of the configuration that runners read although no other file names it."""
 _CHECKERS = ("ruff", "mypy", "pyright", "flake8", "pylint", "coverage", "eslint", "tsc")
 """Tools that runners run."""
 _SILENCES = re.compile(
@@ -125,8 +127,12 @@ def _findings_of_commands(changes: TreeDifferences) -> Iterator[HygieneSignal]:
             if not configures(path, tool):
                 continue
             old, new = (_settings(path, tree.read(path), tool) for tree in (changes.before, changes.now))
-            # A new file may hide the one beside it, as GNUmakefile does with Makefile.
-            hides = path not in changes.old and posixpath.dirname(path) in folders
+            # A new file may hide the one beside it, as GNUmakefile does with Makefile, but not Makefile.am.
+            hides = (
+                path not in changes.old
+                and posixpath.dirname(path) in folders
+                and posixpath.splitext(path)[1] in _READ_UNASKED
+            )
             if old != new and (hides or not (tool in _RUNNERS and _has_all(old, new))):
                 message = f"The configuration of {tool} was changed"
                 yield file_signal("configuration-narrowed", message, path)

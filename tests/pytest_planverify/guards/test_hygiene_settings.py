@@ -123,7 +123,13 @@ def test_targets_may_be_added_to_a_makefile_but_not_changed() -> None:
 
 def test_second_makefile_may_be_added_in_another_folder_but_not_beside_the_first() -> None:
     grants, tree = running("make"), {**TREE, "Makefile": MAKE}
-    for path, wanted in ("GNUmakefile", {"configuration-narrowed"}), ("docs/Makefile", set[str]()):
+    narrowed = {"configuration-narrowed"}
+    for path, wanted in {
+        "GNUmakefile": narrowed,
+        "docs/Makefile": set[str](),
+        "Makefile.am": set[str](),
+        "make.bat": set[str](),
+    }.items():
         assert signs({path: "check:\n\ttrue\n"}, tree=tree, grants=grants) == wanted
 
 
