@@ -83,12 +83,19 @@ def judge_findings(changes: TreeDifferences) -> Iterator[HygieneSignal]:
         for path in changes.of_kind(*PYTHON_JUDGES)
         if path.endswith(".py")
     }
-    # Names and bodies of new tests: a test that disappeared from one file may have moved to another.
+    # Names and bodies of new tests: a test that disappeared from one file may have moved to another, also to
+    # a class there from which test classes inherit it.
+    modules = (changes.module(path, now=True) for path in tests)
+    bases = frozenset[str]().union(*(module.bases for module in modules if module is not None))
     added = frozenset(
         text
         for path, (old, new) in tests.items()
         for name, test in new.items()
-        if name not in old and changes.kind(path) is JudgeKind.TEST and not test.is_helper
+        if name not in old
+        and (
+            (changes.kind(path) is JudgeKind.TEST and not test.is_helper)
+            or (test.node.name.startswith("test") and name.partition("::")[0] in bases)
+        )
         for text in (test.node.name, test.body)
     )
     for path in changes.of_kind(JudgeKind.FIXTURE, JudgeKind.CONTRACT, *PYTHON_JUDGES):
@@ -250,13 +257,14 @@ def _is_looser(missing: Counter[str], extra: Counter[str]) -> bool:
     if all(raised) and any("match=" in text for text in raised[0]) and "match=" not in str(raised[1]):
         return True
     exact = [text for text in missing if _EXACT.search(text) and not _is_loose(text)]
-    equal = (text.partition(" == ") for text in exact if not _PROPERTY.match(text))
-    wholes = {left for left, _, right in equal if right != "True"}
+    equal = [text.partition(" == ") for text in exact if not _PROPERTY.match(text)]
+    wholes = {left for left, _, _ in equal}
+    with_value = {left for left, sign, right in equal if sign and right != "True"}
     compared = called(wholes)
     loose = [
         text
         for text in extra
-        if text in wholes  # the mere truth of what was compared
+        if text in with_value  # the mere truth of what was compared
         or _is_loose(_CLOSE.sub(" == ", text))
         or ((of := _PROPERTY.match(text)) and (of[1] in wholes or called(of.groups()) & compared))
     ]
@@ -344,7 +352,10 @@ def _tests_of(
             # what it inherits.
             of_unittest = {*map(ast.unparse, each.bases)} - {"object"} or each.name in module.bases
             members = {member.name for member in _definitions(each.body)}
-            plain = each.name.startswith("Test") and "__init__" not in members
+            is_named = each.name.startswith("Test")
+            if not (is_named or each.bases or any(name.startswith("test") for name in members)):
+                continue  # a stand-in or another helper, with methods of its own such as ``check``
+            plain = is_named and "__init__" not in members
             yield from _tests_of(
                 module, each.body, f"{owner}{each.name}::", marks,
                 is_collected=is_collected and bool(of_unittest or plain),
@@ -810,11 +821,25 @@ def _difference(changes: TreeDifferences, path: str) -> Iterator[HygieneSignal]:
 
 
 def _docstring_cases(module: Module) -> list[str]:
-    """Return the lines of the docstrings of a module that reads them, or has doctests."""
-    if not re.search(r"\.__doc__\b|^\s*>>> ", module.text, re.MULTILINE):
-        return []
-    owners = (each for each in ast.walk(module.tree) if isinstance(each, (*_DEFINITIONS, ast.Module)))
-    return [line for each in owners for line in (ast.get_docstring(each) or "").splitlines()]
+    """Return the lines of a module's docstrings that tests may use.
+
+    These are the examples of doctests, and all lines if the module reads a docstring of its own.
+    """
+    nodes = list(ast.walk(module.tree))
+    is_read = any(
+        name_of(each) == "__doc__"
+        and dotted(getattr(each, "value", each), {}).partition(".")[0] not in module.aliases
+        for each in nodes
+    )
+    lines: list[str] = []
+    for each in nodes:
+        is_case = False
+        text = ast.get_docstring(each) if isinstance(each, (*_DEFINITIONS, ast.Module)) else None
+        for line in (text or "").splitlines():
+            # An example ends with an empty line.
+            is_case = is_read or line.lstrip().startswith(">>>") or (is_case and bool(line.strip()))
+            lines += [line] if is_case else []
+    return lines
 
 
 def _changed(changes: TreeDifferences, path: str, sign: str, what: str) -> HygieneSignal:

@@ -602,6 +602,53 @@ def test_failed_test_of_a_class_that_is_no_longer_collected_is_deleted() -> None
         assert of_red_tests({"tests/test_case.py": now}, tree) == wanted, now
 
 
+def test_assertion_of_truth_may_move_to_a_helper_of_another_file() -> None:
+    tests = "def test_one():\n    word = 'a'\n    assert is_word(word)\n    assert len(word) == 1\n"
+    moved = "def test_one():\n    word = 'a'\n    verify(word)\n"
+    helper = "def verify(word):\n    assert is_word(word)\n    assert len(word) == 1\n"
+    tree = {**TREE, "tests/test_case.py": tests}
+    assert of_red_tests({"tests/test_case.py": moved, "tests/helpers.py": helper}, tree) == set()
+
+
+@pytest.mark.parametrize("bases", ["", "TestCase"])
+def test_failed_test_may_move_to_a_class_of_another_file_that_is_inherited(bases: str) -> None:
+    common = f"class Common({bases}):\n    def test_one(self):\n        assert split('a') == ['a']\n"
+    words = "class WordsTests(Common, TestCase):\n    pass\n"
+    tree = {**TREE, "tests/test_case.py": f"{common}\n{words}"}
+    assert of_red_tests({"tests/test_case.py": words, "tests/common.py": common}, tree) == set()
+    assert of_red_tests({"tests/test_case.py": words}, tree) == {"test-deleted"}
+
+
+def test_methods_of_stand_ins_are_no_checks() -> None:
+    tests = "class Server:\n    def send(self, text):\n        self.verify(text)\n"
+    change = {
+        "tests/test_case.py": tests.replace(
+            "self.verify", "if not text:\n            return\n        self.verify"
+        )
+    }
+    assert signs(change, grants=GRANTED, tree={**TREE, "tests/test_case.py": tests}) == set()
+
+
+def test_prose_of_docstrings_is_free_unless_the_file_reads_its_own() -> None:
+    tests = (
+        'def double(text):\n    """Dubble a text.\n\n    >>> double("a")\n    \'aa\'\n\n    No mroe.\n    """\n'
+        "    return text * 2\n\ndef test_doc():\n    assert split.__doc__ is None\n"
+    )
+    tree = {**TREE, "tests/test_case.py": f"from pkg.words import split\n{tests}"}
+    for old, new, wanted in (
+        ("Dubble", "Double", set[str]()),
+        ("mroe", "more", set[str]()),
+        ("'aa'", "'a'", {"judge-changed"}),
+        ('double("a")', 'double("a")  # doctest: +SKIP', {"judge-changed"}),
+    ):
+        change = {"tests/test_case.py": tree["tests/test_case.py"].replace(old, new)}
+        assert signs(change, grants=OPEN, tree=tree) == wanted, new
+    # Without the import, the function may be one of the file.
+    tree["tests/test_case.py"] = tests
+    change = {"tests/test_case.py": tests.replace("Dubble", "Double")}
+    assert signs(change, grants=OPEN, tree=tree) == {"judge-changed"}
+
+
 def test_docstrings_with_cases_of_tests_may_only_gain_lines_without_permission() -> None:
     cases = '"""\n    a,b | 2\n    a | 1\n    """'
     for uses in ("\ndef test_each():\n    ask(Words.__doc__)\n", ""):
