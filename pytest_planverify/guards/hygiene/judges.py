@@ -83,8 +83,8 @@ def judge_findings(changes: TreeDifferences) -> Iterator[HygieneSignal]:
         for path in changes.of_kind(*PYTHON_JUDGES)
         if path.endswith(".py")
     }
-    # Names and bodies of new tests: a test that disappeared from one file may have moved to another, also to
-    # a class there from which test classes inherit it.
+    # Names and bodies of new tests: a test that disappeared from one file may have moved to another, also
+    # to a class there from which test classes inherit it.
     modules = (changes.module(path, now=True) for path in tests)
     bases = frozenset[str]().union(*(module.bases for module in modules if module is not None))
     added = frozenset(

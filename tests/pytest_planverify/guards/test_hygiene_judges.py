@@ -631,8 +631,9 @@ def test_methods_of_stand_ins_are_no_checks() -> None:
 
 def test_prose_of_docstrings_is_free_unless_the_file_reads_its_own() -> None:
     tests = (
-        'def double(text):\n    """Dubble a text.\n\n    >>> double("a")\n    \'aa\'\n\n    No mroe.\n    """\n'
-        "    return text * 2\n\ndef test_doc():\n    assert split.__doc__ is None\n"
+        'def double(text):\n    """Dubble a text.\n\n    >>> double("a")\n    \'aa\'\n\n    No mroe.\n'
+        '    """\n    return text * 2\n\n'
+        "def test_doc():\n    assert split.__doc__ is None\n"
     )
     tree = {**TREE, "tests/test_case.py": f"from pkg.words import split\n{tests}"}
     for old, new, wanted in (
