@@ -17,7 +17,8 @@ def _as_source(value: Any) -> Any:
 def _checked_source(text: str) -> str:
     """Return Python source that is an expression; another text can equal no annotation, default or base."""
     try:
-        ast.parse(f"_[{text.strip()}]", mode="eval")  # in brackets, for the *Ts of *args
+        # In brackets, for the *Ts of *args; on a line of their own, as the text may end with a comment.
+        ast.parse(f"_[{text.strip()}\n]", mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise PydanticCustomError("python_source", "it is not a Python expression; correct it") from None
     return text

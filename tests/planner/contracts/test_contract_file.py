@@ -249,3 +249,13 @@ def test_an_unknown_name_may_come_from_a_star_import() -> None:
     assert compare_annotations("int", "Unheard", names) is Likeness.UNKNOWN
     assert compare_annotations("int", "str", names) is Likeness.DIFFERENT
     assert compare_annotations("Unheard", "Unheard", names) is Likeness.SAME
+
+
+def test_source_in_a_contract_may_end_with_a_comment(tmp_path: Path) -> None:
+    parameter = (
+        '{"name": "a", "annotation": "*Ts", "kind": "var_positional"}, {"name": "b", "default": "1  # one"}'
+    )
+    file = tmp_path / "c.json"
+    file.write_text(started(f'"functions": [{{"name": "f", "parameters": [{parameter}]}}]'))
+    (function,) = read_contract_file(file).functions
+    assert [each.default for each in function.parameters or ()] == [None, "1  # one"]
