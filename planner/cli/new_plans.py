@@ -206,7 +206,7 @@ def _checked_goal(goal: str) -> str:
 
     Raises ``UsageMistake`` if it is empty, too long, or the name of a file.
     """
-    if os.path.isfile(goal):
+    if goal != "-" and os.path.isfile(goal):
         raise UsageMistake(f"{goal} is a file; to read the goal from it, write - < {shlex.quote(goal)}")
     # One character more than allowed, each of four bytes at most, shows that the goal is too long.
     stdin, size = sys.stdin, 4 * (LONGEST_GOAL + 1)

@@ -85,6 +85,7 @@ def test_wrong_use_of_new_and_decompose_prints_one_line(
 
 
 def test_a_goal_with_phases_becomes_one_plan_or_a_plan_for_each_phase(tmp_path: Path) -> None:
+    (tmp_path / "-").write_text("")  # an odd name of a file, which hides no standard input
     assert planner(tmp_path, "decompose", "-", given=GOAL).status == 11
     assert not list(tmp_path.glob("*.yaml"))
 
