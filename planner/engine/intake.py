@@ -101,9 +101,12 @@ def failed_again(state: State, document: OutcomeDocument) -> list[str]:
 
 
 def _in_order(state: State, document: OutcomeDocument) -> list[Outcome]:
-    """Return the plan's outcomes in the order to report: branches first, then by priority and rank."""
+    """Return the plan's outcomes in the order to report: branches first, then by priority and rank.
+
+    Beside a violation, those that passed come before all others.
+    """
     own = [each for each in document.outcomes if each.plan in (None, state.plan_id)]
-    # Nothing is reported after a violation, which halts the run: what is done would not be counted.
+    # Nothing is reported after a violation, which halts the run: todos that are done would not be counted.
     is_halted = any(map(violations_of, own))
 
     def rank(outcome: Outcome) -> tuple[bool, bool, bool, int, tuple[int, ...]]:
