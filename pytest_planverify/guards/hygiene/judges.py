@@ -353,7 +353,7 @@ def _tests_of(
             of_unittest = {*map(ast.unparse, each.bases)} - {"object"} or each.name in module.bases
             members = {member.name for member in _definitions(each.body)}
             is_named = each.name.startswith("Test")
-            if not (is_named or each.bases or any(name.startswith("test") for name in members)):
+            if not (of_unittest or is_named or any(name.startswith("test") for name in members)):
                 continue  # a stand-in or another helper, with methods of its own such as ``check``
             plain = is_named and "__init__" not in members
             yield from _tests_of(

@@ -149,9 +149,9 @@ class Module:
 
     @cached_property
     def bases(self) -> frozenset[str]:
-        """Names of the bases of its classes."""
+        """Names of the bases of its classes of tests."""
         classes = (node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef))
-        return frozenset(name_of(base) for each in classes for base in each.bases)
+        return frozenset(name_of(base) for each in classes if _has_tests(each) for base in each.bases)
 
     @cached_property
     def constants(self) -> dict[str, ast.expr]:
@@ -294,6 +294,14 @@ def dotted(node: ast.AST | None, aliases: Mapping[str, str]) -> str:
         if called in ("__import__", "importlib.import_module", "sys.modules.get"):
             return _text(fold(node.args[0]))
     return ""
+
+
+def _has_tests(node: ast.ClassDef) -> bool:
+    """Return whether a class is one of tests, by its name, those of its bases, or those of its methods."""
+    methods = (each.name for each in node.body if isinstance(each, FUNCTIONS))
+    return any("Test" in each for each in (node.name, *map(name_of, node.bases))) or any(
+        each.startswith("test") for each in methods
+    )
 
 
 def name_of(node: ast.AST) -> str:

@@ -620,13 +620,23 @@ def test_failed_test_may_move_to_a_class_of_another_file_that_is_inherited(bases
 
 
 def test_methods_of_stand_ins_are_no_checks() -> None:
-    tests = "class Server:\n    def send(self, text):\n        self.verify(text)\n"
-    change = {
-        "tests/test_case.py": tests.replace(
-            "self.verify", "if not text:\n            return\n        self.verify"
-        )
-    }
+    tests = (
+        "class Server:\n    def send(self, text):\n        self.verify(text)\n\n"
+        "class SlowServer(Server):\n    pass\n"
+    )
+    early = "if not text:\n            return\n        self.verify"
+    change = {"tests/test_case.py": tests.replace("self.verify", early)}
     assert signs(change, grants=GRANTED, tree={**TREE, "tests/test_case.py": tests}) == set()
+
+
+def test_methods_that_classes_of_failed_tests_inherit_may_not_assert_less() -> None:
+    tests = (
+        "class Asserts:\n    def same(self, found, wanted):\n        self.assertEqual(found, wanted)\n\n"
+        "class WordsTests(Asserts, TestCase):\n"
+        "    def test_one(self):\n        self.same(split('a'), ['a'])\n"
+    )
+    change = {"tests/test_case.py": tests.replace("Equal(found, wanted)", "True(found)")}
+    assert of_red_tests(change, {**TREE, "tests/test_case.py": tests}) == {"assertions-fewer"}
 
 
 def test_prose_of_docstrings_is_free_unless_the_file_reads_its_own() -> None:
