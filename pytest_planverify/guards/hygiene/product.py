@@ -216,7 +216,7 @@ _TEST_MODULE = re.compile(r"(^|\.)(tests?|test_\w+|\w+_test)(\.|$)")
 _PLACES = re.compile(
     r"(sys\.(modules|argv|orig_argv|path|meta_path)|os\.(environb?|getenv))(\.\w+)*"
     r"|importlib\.util\.find_spec|pkgutil\.find_loader"
-    r"|/proc/(self|\d+)/(cmdline|environ)|__main__\.__\w+__"
+    r"|/proc/(self|\d+)/(cmdline|environ)|__main__\.__(file|spec|package|dict)__"
 )
 _SEARCHES = frozenset(
     {"startswith", "endswith", "find", "index", "count", "search", "match", "fullmatch", "findall",
