@@ -6,7 +6,8 @@ PYTEST_DONT_REWRITE: nothing here is a test, and sessions find these modules alr
 import os
 import sys
 
-_OWN_PATH = "import runpy, sys; sys.flags.safe_path or sys.path.pop(0)\n"
+_OWN_PATH = "import sys; sys.flags.safe_path or sys.path.pop(0)\nimport runpy\n"
+"""runpy is imported last, as it imports modules of names that a project may use, such as types."""
 
 
 def python_command(code: str) -> list[str]:

@@ -9,6 +9,7 @@ would affect each other in one process. For more seeds:
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from example_project import Example, Verified, todo
 from plain_pytest import verdicts_alone
 from real_command import FULL, LEAN_TERMINAL, outer_environment, planverify, unmeasured
 from text_bundles import read_bundle, unpack_bundle
+
+from pytest_planverify import python_command
 
 PROJECTS = Path(__file__).resolve().parents[2] / "fixtures/projects"
 NAMES = sorted(path.stem for path in PROJECTS.glob("*.txt") if "expected.yaml" in read_bundle(path))
@@ -183,6 +186,13 @@ def test_flags_of_a_worker_are_those_of_its_command(tmp_path: Path):
 
     assert cold.exit_code == 0, str(cold)
     assert forked.returncode == 0, forked.stdout
+
+
+def test_module_of_the_project_replaces_none_that_starts_its_verification(tmp_path: Path):
+    (tmp_path / "types.py").write_text("raise SystemExit(0)")
+    command = python_command("print(runpy.__name__)")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "runpy\n"
 
 
 def test_workers_at_the_same_time_empty_no_common_basetemp(tmp_path: Path):
