@@ -499,7 +499,8 @@ def _syntax_error(exception: SyntaxError, project: ProjectMap) -> dict[str, Any]
     filename = exception.filename
     if filename is None and (entries := list(walk_tb(exception.__traceback__))):
         # Python names no file with a null byte; ast.parse(), which pytest calls for tests, knows it.
-        filename = entries[-1][0].f_locals.get("filename")
+        last = entries[-1][0]
+        filename = last.f_locals.get("filename") if _module_name(last.f_globals) == "ast" else None
     if not isinstance(filename, str) or filename.startswith("<"):
         return {"path": filename if isinstance(filename, str) else None, "line": exception.lineno}
     if not Path(filename).is_file():  # a name that was invented for compile()

@@ -3,6 +3,7 @@
 # ruff: noqa: E501 (sources and outputs are quoted on one line)
 from __future__ import annotations
 
+import ast
 import errno
 import json
 import os
@@ -20,7 +21,6 @@ from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side
 from pytest_planverify.checks.result import JudgedCommand
 from pytest_planverify.diagnosis import diagnose
-from pytest_planverify.harness.undo import EarlierRun
 from pytest_planverify.observe.evidence import (
     LONGEST_CHAIN,
     LONGEST_MESSAGE,
@@ -32,6 +32,7 @@ from pytest_planverify.observe.evidence import (
     startup_evidence,
 )
 from pytest_planverify.observe.project_map import ProjectMap
+from pytest_planverify.session.outcomes import Assembled
 
 HERE = ProjectMap(root=Path(__file__).resolve().parent)
 
@@ -167,6 +168,35 @@ def test_attributes_of_an_exception_are_kept(error: BaseException, expected: dic
     assert {key: getattr(fact, key) for key in expected} == expected
 
 
+def test_file_that_code_of_the_project_reads_from_another_folder_is_found_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_files(tmp_path, {"pk/tests/test_a.py": "def reads(path): open(path)", "pk/tests/data.txt": ""})
+    (tmp_path / "out").mkdir()
+    file, names = tmp_path / "pk/tests/test_a.py", dict[str, Any]()
+    exec(compile(file.read_text(), str(file), "exec"), names)
+
+    def nearest(path: str, folder: Path = tmp_path) -> tuple[str, ...]:
+        monkeypatch.chdir(folder)
+        chain, _ = exception_facts(_raised(lambda: names["reads"](path)), ProjectMap(root=tmp_path))
+        return chain[0].nearest or ()
+
+    assert nearest("tests/data.txt") == ("pk/tests/data.txt",)
+    assert nearest("data.txt") == ("pk/tests/data.txt",)
+    assert nearest("none.txt") == ()
+    assert nearest(str(tmp_path / "tests/data.txt")) == (), "it is the same in each folder"
+    assert nearest("data.txt", tmp_path / "out") == (), "the test expects a file that is written there"
+
+
+def test_only_the_parser_names_the_file_of_a_syntax_error_by_a_variable() -> None:
+    def load(filename: str) -> None:
+        raise SyntaxError(f"bad value in {filename}")
+
+    by_hand, null = (lambda: load(__file__)), (lambda: ast.parse("'\0'", __file__))
+    found = [exception_facts(_raised(act), HERE)[0][0].path for act in (by_hand, null)]
+    assert found == [None, Path(__file__).name]
+
+
 def test_property_whose_error_getattr_replaced_is_the_last_frame() -> None:
     class Box:
         @property
@@ -205,7 +235,7 @@ def test_only_product_functions_and_classes_have_a_definition() -> None:
         assert found.function == name
         assert found.source == (f"class {name}" if isinstance(value, type) else None)
     # A dataclass has a generated __init__, a named tuple a generated __new__.
-    for kind, path in ((JudgedCommand, "checks/result.py"), (EarlierRun, "harness/undo.py")):
+    for kind, path in ((JudgedCommand, "checks/result.py"), (Assembled, "session/outcomes.py")):
         generated = definition(kind, project)
         assert generated is not None
         assert (generated.path, generated.source) == (path, f"class {kind.__name__}")
