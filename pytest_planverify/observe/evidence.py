@@ -20,7 +20,7 @@ import re
 import sys
 import types
 from collections import deque
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -518,11 +518,27 @@ def _os_error(exception: OSError, project: ProjectMap) -> dict[str, Any]:
     name: Any = exception.filename
     if isinstance(name, bytes):
         name = name.decode("utf-8", "backslashreplace")
-    path = str(name) if isinstance(name, str) or hasattr(name, "__fspath__") else None
+    given = path = str(name) if isinstance(name, str) or hasattr(name, "__fspath__") else None
     if path is not None and ("/" in path or "\\" in path):
         path = project.relative(path)
     number = exception.errno if isinstance(exception.errno, int) else None
-    return {"errno": number, "path": path and readable(path)}
+    found: dict[str, Any] = {"errno": number, "path": path and readable(path)}
+    if isinstance(exception, FileNotFoundError) and given and path and not os.path.isabs(given):
+        found["nearest"] = guarded(lambda: _in_other_folders(path, exception, project), ())
+    return found
+
+
+def _in_other_folders(path: str, exception: OSError, project: ProjectMap) -> tuple[str, ...]:
+    """Return the files that a relative path means in the folders around the project's code that reads it.
+
+    None if the code has changed the working directory: then the file is one that it has to write.
+    """
+    sides = ((frame, _side(frame, project)) for frame, _ in walk_tb(exception.__traceback__))
+    readers = [frame.f_code.co_filename for frame, side in sides if side in (Side.TEST, Side.PRODUCT)]
+    if not readers or Path.cwd() != project.root:
+        return ()
+    folders = PurePosixPath(project.relative(readers[-1])).parents[:-1]
+    return tuple(f"{each}/{path}" for each in folders if (project.root / each / path).is_file())
 
 
 def _name_error(exception: NameError, project: ProjectMap) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import sys
 import tomllib
 from functools import cache
 from importlib import metadata
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -25,7 +25,6 @@ from planner.planfile.project_files import LARGEST_READ, read_regular
 from planner.text.python_text import callee_of, parse_module
 from planner.text.sanitizing import clean
 from pytest_planverify.baseline.repository import ask
-from pytest_planverify.diagnosis.case import PROJECT_SIDES, is_relative
 from pytest_planverify.diagnosis.tool_output import CANNOT_IMPORT
 
 if TYPE_CHECKING:
@@ -211,13 +210,11 @@ def _table(found: object) -> dict[str, Any]:
 
 
 def _with_nearest(error: ExceptionFact, evidence: Evidence, root: Path) -> ExceptionFact:
-    """Return the error of a failed import with similar modules, of a missing file with its other place.
+    """Return the error of a failed import with similar modules beside the missing one.
 
     ``from package import module`` names the module in its message only. What a package lacks may be no
     module at all, so only a source that was not built is looked for.
     """
-    if error.qualified == "builtins.FileNotFoundError":
-        return error.model_copy(update={"nearest": tuple(_from_other_folders(error, root))})
     imported = CANNOT_IMPORT.match(error.message) if error.qualified == _NAME_NOT_FOUND else None
     is_missing = error.qualified == _NOT_FOUND and not error.path
     if not error.name or not (imported or is_missing):
@@ -245,16 +242,6 @@ def _with_nearest(error: ExceptionFact, evidence: Evidence, root: Path) -> Excep
     modules = sorted({path.name.removesuffix(".py") for path in beside if path.suffix in (".py", "")})
     near = difflib.get_close_matches(name, modules, n=3, cutoff=0.75)
     return error.model_copy(update={"nearest": tuple(near)})
-
-
-def _from_other_folders(error: ExceptionFact, root: Path) -> Iterator[str]:
-    """Yield files with the relative path of the missing one, seen from a folder around the reading code."""
-    for frame in reversed(error.frames):
-        if frame.side in PROJECT_SIDES and error.path and is_relative(error.path):
-            for folder in PurePosixPath(frame.path).parents[:-1]:
-                with contextlib.suppress(OSError, ValueError):
-                    if (root / folder / error.path).is_file():
-                        yield f"{folder}/{error.path}"
 
 
 # -- signatures --------------------------------------------------------------------------------------

@@ -115,6 +115,7 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     ({**_contract("unreadable"), "headline": "the contract cannot be used: c.json: no file"}, C.SPEC_MISMATCH, Owner.PLAN, "contract-broken", "The contract cannot be used: c.json: no file."),
     (_test(error("ModuleNotFoundError", "", TEST, bases="ImportError", name="shop.rsi"), contract_path="contracts/rsi.json"), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-missing", "contracts/rsi.json describes it"),
     (_test(error("KeyError", "x", TEST, PRODUCT), confirmations=(GREEN,) * 3), C.FLAKY_TEST, Owner.PRODUCT, "both-answers", "passed 3 of 3 times"),
+    (_test(error("FileNotFoundError", "", TEST, bases="OSError", path="data/a.txt", nearest=("tests/data/a.txt",))), C.TEST_REGRESSION, Owner.TEST, "other-working-folder", "data/a.txt, which test_a (tests/test_a.py:3) reads, is tests/data/a.txt: the test depends on the folder in which it runs. Let it find the file from its own path, or verify it by a plan whose root is tests."),
     (_test(error("MemoryError", "", PRODUCT)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses", "Memory ran out in total (shop/cart.py:3)"),
     (_test(error("MemoryError", "", PRODUCT), confirmations=AGAIN[1:]), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses", "Memory ran out"),
     (_test(error("MemoryError", "", PRODUCT), confirmations=(*AGAIN[1:], GREEN)), C.FLAKY_TEST, Owner.PRODUCT, "both-answers", "passed 1 of 2 times"),

@@ -321,18 +321,3 @@ def test_loop_in_the_product_goes_to_the_coder_but_not_one_in_the_test() -> None
     stuck = evidence(error("TimeoutError", "", TEST, loops), timed_out=True)
     assert diagnose(stuck).target_agent is Role.CODER
     assert diagnose(evidence(error("TimeoutError", "", TEST), timed_out=True)).target_agent is None
-
-
-def test_data_that_a_test_reads_from_another_folder_is_found_there(tmp_path: Path) -> None:
-    write_files(tmp_path, {"pk/tests/data.txt": "", "pk/other.txt": ""})
-    reads = frame("pk/tests/test_cart.py", "test_total", 3, side=Side.TEST)
-
-    def told(path: str) -> str | None:
-        lacks = error("FileNotFoundError", "[Errno 2]", reads, bases="OSError", errno=2, path=path)
-        return diagnose(with_installation(evidence(lacks), tmp_path)).suggestion
-
-    assert "tests/data.txt, which test_total (pk/tests/test_cart.py:3) reads, is pk/tests/data.txt" in (
-        told("tests/data.txt") or ""
-    )
-    assert "whose root is pk." in (told("tests/data.txt") or "")
-    assert "is pk/" not in (told("tests/none.txt") or "")
