@@ -388,8 +388,10 @@ class Case:
 
     def _signs_in(self, path: str) -> set[str]:
         """Return the first characters of the lines in a file's diff; ``+`` only for a new file."""
-        hunks = (each for each in self.evidence.hunks if each.path == path)
-        return {line[:1] for each in hunks for line in each.text.split("\n")}
+        hunks = [each for each in self.evidence.hunks if each.path == path]
+        signs = {line[:1] for each in hunks for line in each.text.split("\n")}
+        # Of a large hunk the text lacks the last lines, or the docstrings.
+        return signs | {"+" for each in hunks if each.added} | {"-" for each in hunks if each.removed}
 
     def may_be_deleted(self, path: str) -> bool:
         """Return whether a changed file may no longer exist: its diff, if known, has only removed lines."""

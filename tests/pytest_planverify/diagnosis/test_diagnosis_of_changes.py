@@ -461,9 +461,10 @@ def test_method_that_the_change_removed_is_to_be_restored(user: Frame, moved: bo
     assert asks_for_work(found.suggestion)
 
 
-def test_edited_module_that_is_not_found_was_not_removed():
+@pytest.mark.parametrize("text", ["-1\n+2", "-1"], ids=["whole", "truncated"])
+def test_edited_module_that_is_not_found_was_not_removed(text: str):
     missing = error("ModuleNotFoundError", "", TEST, bases="ImportError", name="shop.tax")
-    edited = Hunk(path="shop/tax.py", line=3, added=1, removed=1, side=Side.PRODUCT, text="-1\n+2")
+    edited = Hunk(path="shop/tax.py", line=3, added=1, removed=1, side=Side.PRODUCT, text=text)
     sent = CommandFact(
         argv=("python", "-m", "unittest", "tests.test_tax"),
         tool="unittest",
