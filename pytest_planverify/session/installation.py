@@ -61,10 +61,16 @@ def _deleted(root: Path, chain: tuple[ExceptionFact, ...]) -> Iterator[str]:
     """Yield the files of missing modules that the last commit deleted."""
     modules = [each.name.replace(".", "/") for each in chain if each.qualified == _NOT_FOUND and each.name]
     ends = tuple(f"/{module}{end}" for module in modules for end in (".py", "/__init__.py"))
-    words = ("diff", "-z", "--relative", "--name-only", "--no-renames", "--diff-filter=D", "HEAD~1", "HEAD")
-    for path in os.fsdecode(ask(root, *words) or b"").split("\0") if ends else ():
+    for path in _deleted_by_commit(root) if ends else ():
         if f"/{path}".endswith(ends):
             yield path
+
+
+@cache
+def _deleted_by_commit(root: Path) -> tuple[str, ...]:
+    """Return the files below the root that the last commit deleted."""
+    words = ("diff", "-z", "--relative", "--name-only", "--no-renames", "--diff-filter=D", "HEAD~1", "HEAD")
+    return tuple(os.fsdecode(ask(root, *words) or b"").split("\0"))
 
 
 @cache

@@ -15,6 +15,7 @@ from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner, Role
 from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis import diagnose
+from pytest_planverify.session import installation
 from pytest_planverify.session.installation import unmet_requirements, with_installation
 
 PRODUCT = frame("shop/cart.py", "<module>")
@@ -207,7 +208,9 @@ def test_missing_module_is_matched_to_its_requirement_among_many(tmp_path: Path)
     assert "test-requirements.txt declares zz-diagrams==1.2" in (found.suggestion or "")
 
 
-def test_missing_module_that_the_last_commit_deleted_is_the_fault_of_the_product(tmp_path: Path) -> None:
+def test_missing_module_that_the_last_commit_deleted_is_the_fault_of_the_product(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_files(tmp_path, {"src/shop/cart.py": "", "old.py": "", "shop/never.txt": ""})
     commit_all(tmp_path)
     for name in ("src/shop/cart.py", "old.py"):
@@ -220,6 +223,7 @@ def test_missing_module_that_the_last_commit_deleted_is_the_fault_of_the_product
         return found.rule, found.owner
 
     assert rule("shop.cart") == rule("old") == ("own-module-missing", Owner.PRODUCT)
+    monkeypatch.setattr(installation, "ask", lambda *_: pytest.fail("git was asked for each failure"))
     assert rule("shop.never") == ("own-module-not-installed", Owner.ENVIRONMENT)
 
 
