@@ -163,10 +163,9 @@ def _add_changes(
     missing = {error.name for error in evidence.exceptions if error.name}
     callees = [callee_of(error.message) for error in evidence.exceptions]
     refusing = {plain_name(each) for each in callees if each} - {None}
-    certain = [each for each in evidence.hunks if each.function in refusing]
-    certain += [
-        each for name in missing for each in removals_of(name, evidence) if holder in (None, each.path)
-    ]
+    explaining = [each for each in evidence.hunks if each.function in refusing]
+    explaining += [each for name in missing for each in removals_of(name, evidence)]
+    certain = [each for each in explaining if holder in (None, each.path)]
     # Nothing ran of a selection: only changes of the selected files can be the cause.
     selected = {each.text.partition("::")[0] for each in evidence.selectors}
     is_selection = evidence.kind is EvidenceKind.SELECTION

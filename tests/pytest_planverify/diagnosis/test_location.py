@@ -407,6 +407,15 @@ def test_change_of_the_called_function_is_the_place_among_others_of_its_class() 
     assert found.location == Location(path=CART, line=12, function="Cart.__init__")
 
 
+def test_change_of_a_method_of_the_same_name_in_another_file_is_not_the_place() -> None:
+    message = "Cart.__init__() got an unexpected keyword argument 'owner'"
+    hunks = (hunk("Cart", CART), hunk("Cart.__init__", "shop/old.py"))
+    found = diagnose(
+        failed_call(message, subjects=(frame(CART, "Cart", 3),), hunks=hunks, executed=(ran("x"),))
+    )
+    assert found.location == Location(path=CART, line=12, function="Cart")
+
+
 def test_name_that_a_change_removed_is_to_be_restored_for_an_import_of_the_product() -> None:
     message = "cannot import name 'total' from 'shop.cart' (/x/shop/cart.py)"
     asks = frame("shop/bill.py", "<module>", 2)
