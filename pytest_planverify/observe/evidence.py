@@ -71,6 +71,7 @@ _MOST_NAMES = 200
 _MOST_SUBJECTS = 5
 _TIMEOUT_MESSAGE = re.compile(r"Timeout \(?>\d+(?:\.\d+)?s\)?")
 _PHASES = {phase.value: phase for phase in Phase}
+_OF_PROJECT = frozenset({Side.TEST, Side.PRODUCT})
 _WRAPPERS = frozenset(
     {"CollectError", "ConftestImportFailure", "PytestUnhandledThreadExceptionWarning"}
     | {"PytestUnraisableExceptionWarning"}
@@ -534,7 +535,7 @@ def _in_other_folders(path: str, exception: OSError, project: ProjectMap) -> tup
     None if the code has changed the working directory: then the file is one that it has to write.
     """
     sides = ((frame, _side(frame, project)) for frame, _ in walk_tb(exception.__traceback__))
-    readers = [frame.f_code.co_filename for frame, side in sides if side in (Side.TEST, Side.PRODUCT)]
+    readers = [frame.f_code.co_filename for frame, side in sides if side in _OF_PROJECT]
     if not readers or Path.cwd() != project.root:
         return ()
     folders = PurePosixPath(project.relative(readers[-1])).parents[:-1]
@@ -548,7 +549,7 @@ def _name_error(exception: NameError, project: ProjectMap) -> dict[str, Any]:
 def _type_error(exception: TypeError, project: ProjectMap) -> dict[str, Any]:
     """Return which function a call did not fit, and who owns it.
 
-    If none of the project's code called it, as unittest calls its tests, the function is the only frame.
+    A function of the project that only other code called, as unittest calls tests, is the only frame.
     """
     # The error itself has no reference to the function; it is looked up by the name in the message.
     callee = callee_of(message_of(exception))
@@ -562,8 +563,8 @@ def _type_error(exception: TypeError, project: ProjectMap) -> dict[str, Any]:
                 "object_type": f"function {readable(callee, 300)}",
                 "object_side": side,
             }
-            sides = {_side(frame, project) for frame, _ in entries}
-            if sides.isdisjoint((Side.TEST, Side.PRODUCT)):
+            calling = {_side(frame, project) for frame, _ in entries}
+            if side in _OF_PROJECT and calling.isdisjoint(_OF_PROJECT):
                 found["frames"] = (_frame(code, code.co_firstlineno, {"__name__": module}, project),)
             return found
     return {}

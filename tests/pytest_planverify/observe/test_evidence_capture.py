@@ -188,6 +188,13 @@ def test_file_that_code_of_the_project_reads_from_another_folder_is_found_there(
     assert nearest("data.txt", tmp_path / "out") == (), "the test expects a file that is written there"
 
 
+def test_call_between_functions_outside_of_the_project_keeps_its_frames(tmp_path: Path) -> None:
+    def library(needed: int) -> None: ...
+
+    (fact,), _ = exception_facts(_raised(lambda: library()), ProjectMap(root=tmp_path))  # type: ignore[call-arg]
+    assert fact.frames[-1]["function"].endswith("<lambda>")
+
+
 def test_only_the_parser_names_the_file_of_a_syntax_error_by_a_variable() -> None:
     def load(filename: str) -> None:
         raise SyntaxError(f"bad value in {filename}")
