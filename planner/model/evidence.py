@@ -181,7 +181,7 @@ class Hunk(ReadValue):
     side: Side | None = None
     """Product or test; ``None`` if neither."""
     text: str = ""
-    """The lines of a unified diff, without its header; at most 40 lines."""
+    """The changed lines of a unified diff; at most 40, and of more than 20 none that a docstring gained."""
     is_unread: bool = False
     """The failing criterion is known not to have read the file."""
 
@@ -338,5 +338,7 @@ class Evidence(ReadValue):
     outside: tuple[str, ...] = ()
     """Changed files that no todo's ``allowed_files`` match."""
     granted: tuple[str, ...] = ()
-    """The ``allowed_files`` of the todo that was worked on."""
+    """The ``allowed_files`` of the todo that was worked on; for a failed import also files that todos
+    produce, and those of the missing module that the last commit deleted.
+    """
     budget: BudgetFact | None = None

@@ -162,7 +162,8 @@ def hunks_of(path: str, diff: Iterable[str], now: str, side: Side | None) -> Ite
     for first, function, marked in found.values():
         lines = [text for text, _ in marked]
         code = [text for text, is_docstring in marked if not is_docstring]
-        told = code if code and len(lines) > _MOST_WITH_DOCSTRING else lines
+        has_code = any(text[1:].strip() for text in code)
+        told = code if has_code and len(lines) > _MOST_WITH_DOCSTRING else lines
         shown = [text[:_LONGEST_LINE] for text in told[:_MOST_TEXT_LINES]]
         yield Hunk(
             path=path,

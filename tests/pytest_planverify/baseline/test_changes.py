@@ -473,6 +473,10 @@ def test_long_docstring_does_not_crowd_out_the_changed_code():
     assert (changed.line, changed.added) == (55, 54)
     assert changed.text == '-    """Return x."""\n-    return x\n+    return x + 1'
 
+    now = f'def f(x):\n    """Return x.\n\n{told}    """\n\n    return x\n'
+    (spaced,) = hunks_of("shop.py", compare("def f(x):\n    return x\n", now), now, None)
+    assert spaced.text.startswith('+    """Return x.'), "there is no code to show instead"
+
 
 def test_form_feed_ends_no_line():
     before = "def f():\n    return 1\n\f\ndef g():\n    return 2\n\f\ndef h():\n    return 3\n"
