@@ -99,9 +99,9 @@ def source_files(root: Path | str) -> Iterator[str]:
 def is_cache_or_report(path: str) -> bool:
     """Return whether a file, or a folder given with a trailing slash, is not part of the project."""
     folder, _, name = path.rpartition("/")
-    if name.endswith((".pyc", ".pyo", "pyvenv.cfg")) or (
-        name.startswith(".coverage") and name != ".coveragerc"
-    ):
+    # .coveragerc, or .coveragerc.toml, is the configuration of coverage.py.
+    is_data = name.startswith(".coverage") and not name.startswith(".coveragerc")
+    if is_data or name.endswith((".pyc", ".pyo", "pyvenv.cfg")):
         return True
     parts = folder.split("/")
     return parts[0] == OWN_REPORTS or path == OWN_REPORTS or not CACHES.isdisjoint(parts)

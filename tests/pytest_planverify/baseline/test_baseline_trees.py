@@ -62,10 +62,15 @@ def test_all_files_but_caches_and_environments_count_without_git(tmp_path: Path)
         tmp_path, "a.py", "build/b.py", "node_modules/m.js", "env/pyvenv.cfg", "env/lib.py", ".coverage.1"
     )
     write(
-        tmp_path, ".tox/x.py", ".pytest_cache/v", ".planverify/runs/j", "diagnostics/t.json", ".coveragerc"
+        tmp_path,
+        ".tox/x.py",
+        ".pytest_cache/v",
+        ".planverify/runs/j",
+        "diagnostics/t.json",
+        ".coveragerc.toml",
     )
     write(tmp_path, ".pdm-build/_editable_impl_shop.pth")
-    assert set(WorkTree(tmp_path).paths) == {"a.py", "build/b.py", ".coveragerc"}
+    assert set(WorkTree(tmp_path).paths) == {"a.py", "build/b.py", ".coveragerc.toml"}
 
 
 def test_root_ignored_by_its_repository_is_read_without_git(repository: Path) -> None:
