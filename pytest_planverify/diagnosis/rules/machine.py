@@ -345,11 +345,9 @@ def dependency_fails_at_import(case: Case) -> str | None:
 def _asked_of_pytest(case: Case) -> tuple[str, str | None] | None:
     """Return what pytest was asked for and lacks, and the plugin that is known to provide it.
 
-    ``None`` if the failure is none of pytest about a fixture, a mark, an async test or a duplicate module.
+    ``None`` if the failure is none of pytest about a fixture, a mark or an async test.
     """
     error = case.error
-    if case.is_error("_pytest.pathlib.ImportPathMismatchError"):
-        return "a second file of this base name without a package", None
     if case.is_error("_pytest.fixtures.FixtureLookupError"):
         return f"the fixture {error.name or 'that is named'}", PLUGIN_OF_FIXTURE.get(error.name or "")
     if error.message.startswith("async def functions are not natively supported"):
@@ -358,6 +356,12 @@ def _asked_of_pytest(case: Case) -> tuple[str, str | None] | None:
         mark = found["strict"] or found["warned"]
         return f"the mark {mark}", PLUGIN_OF_MARK.get(mark)
     return None
+
+
+def second_file_of_its_name(case: Case) -> str:
+    """Two test files have one base name, and no packages that distinguish them."""
+    name = (case.evidence.nodeid or "").rpartition("/")[2] or "its base name"
+    return f"There is a second {name}: give one another name, or add an __init__.py to each one's folder."
 
 
 def asked_by_changed_tests(case: Case) -> Hit | str | None:
@@ -378,10 +382,7 @@ def asked_by_changed_tests(case: Case) -> Hit | str | None:
     near = alike(case.error.name, case.evidence.known_fixtures) if case.error.name else None
     is_coroutine = what.startswith("running")
     own_file = (case.evidence.nodeid or "").partition("::")[0]
-    # The other file of that name is in no frame.
-    is_second = case.is_error("_pytest.pathlib.ImportPathMismatchError")
-    is_changed = case.tests_changed if is_second else case.tests_on_way_changed
-    by_tests = case.is_changed(own_file) if is_coroutine else is_changed and plugin is None
+    by_tests = case.is_changed(own_file) if is_coroutine else case.tests_on_way_changed and plugin is None
     if not by_tests and not near:
         return None
     meant = f"; did you mean {near}?" if near else ": is it misspelt, or was it renamed or removed?"

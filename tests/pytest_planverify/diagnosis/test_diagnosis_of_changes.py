@@ -152,7 +152,7 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("name in a planned folder", seen(error("ImportError", "cannot import name 'lists' from 'shop' (/p/shop/__init__.py)", TEST, name="shop", path="shop/__init__.py", object_side=Side.PRODUCT), granted=("shop/**",)), C.SPEC_MISMATCH, Owner.PRODUCT, "promised-name-missing"),
     ("own class, whatever its base", seen(error("shop.cart.Refused", "so", TEST, RAISES, bases="ConnectionError OSError")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("import said by hand", seen(error("ImportError", "no column b", TEST, RAISES)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
-    ("second file of its name", seen(error("_pytest.pathlib.ImportPathMismatchError", "x", TEST), files=("tests/more/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "asked-by-changed-tests"),
+    ("second file of its name", seen(error("_pytest.pathlib.ImportPathMismatchError", "x", TEST), files=("tests/more/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "second-file-of-its-name"),
     ("fixture, another test module changed", seen(error("_pytest.fixtures.FixtureLookupError", "fixture 'stok' not found", TEST, name="stok"), files=("tests/test_tax.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "not-of-pytest"),
     ("client gave up", seen(error("client.api.ConnectionError", "no", TEST, PRODUCT, LIBRARY)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "client-gave-up"),
     ("service overloaded", seen(error("urllib.error.HTTPError", "HTTP Error 503: busy", TEST, PRODUCT, stdlib("urllib.request"), bases=OS)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable"),
@@ -353,6 +353,17 @@ def test_suggestion_does_not_end_with_a_period_after_the_mark_of_a_message(end: 
     diagnosis = diagnose(seen(error("ImportError", f"cannot tell a..b{end}", PRODUCT)))
 
     assert (diagnosis.suggestion or "").endswith(f"cannot tell a..b{end}")
+
+
+def test_second_test_file_of_its_name_needs_another_name_or_packages():
+    mismatch = error(
+        "_pytest.pathlib.ImportPathMismatchError",
+        "('test_cart', '/p/more/test_cart.py', '/p/test_cart.py')",
+    )
+    diagnosis = diagnose(seen(mismatch, nodeid="tests/test_cart.py", files=None))
+
+    assert (diagnosis.owner, diagnosis.rule) == (Owner.TEST, "second-file-of-its-name")
+    assert diagnosis.suggestion.startswith("There is a second test_cart.py: give one another name")
 
 
 BITS = frame("shop/bits.py", "Bits", 3)
