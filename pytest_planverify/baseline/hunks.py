@@ -36,6 +36,11 @@ _MOST_LOOSE = 20
 _MOST_COMPARED_LINES = 20_000
 """Limit of lines of both files together: the time of difflib can grow with their square."""
 _RANGES = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
+_REMOVED_DOCSTRING = re.compile(
+    # First, or below the changed line of its definition: quotes below other lines may end a string.
+    r"(?:\A|(?<=:\n))-[ \t]+[rR]?(\"{3}|'{3})(?:(?:(?!\1).)*\n-)+(?:(?!\1).)*\1[ \t]*(?:\n|\Z)"
+)
+"""Matches a removed docstring of several lines in the text of a hunk."""
 
 
 class Span(NamedTuple):
@@ -161,7 +166,8 @@ def hunks_of(path: str, diff: Iterable[str], now: str, side: Side | None) -> Ite
             line = int(ranges[1]) + (ranges[2] == "0") if ranges else line + 1
     for first, function, marked in found.values():
         lines = [text for text, _ in marked]
-        code = [text for text, is_docstring in marked if not is_docstring]
+        kept = "\n".join(text for text, is_docstring in marked if not is_docstring)
+        code = _REMOVED_DOCSTRING.sub("", kept).split("\n")
         has_code = any(text[1:].strip() for text in code)
         told = code if has_code and len(lines) > _MOST_WITH_DOCSTRING else lines
         shown = [text[:_LONGEST_LINE] for text in told[:_MOST_TEXT_LINES]]

@@ -478,6 +478,19 @@ def test_long_docstring_does_not_crowd_out_the_changed_code():
     assert spaced.text.startswith('+    """Return x.'), "there is no code to show instead"
 
 
+@pytest.mark.parametrize("head", ["def f(x):", "def f(x, y=1):"])
+def test_removed_docstring_does_not_crowd_out_the_changed_code(head: str):
+    told = "".join(f"    Line {number}.\n" for number in range(50))
+    before = f'def f(x):\n    r"""\n    Return x.\n\n{told}    """\n    return x\n'
+    now = f"{head}\n    return x + 1\n"
+
+    (changed,) = hunks_of("shop.py", compare(before, now), now, None)
+
+    assert "-    return x\n+" in changed.text
+    assert "+    return x + 1" in changed.text
+    assert "Line" not in changed.text
+
+
 def test_form_feed_ends_no_line():
     before = "def f():\n    return 1\n\f\ndef g():\n    return 2\n\f\ndef h():\n    return 3\n"
     now = before.replace("return 3", "return 4")
