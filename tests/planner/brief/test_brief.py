@@ -357,6 +357,7 @@ def test_the_brief_does_not_request_writing_a_test_that_only_skips() -> None:
         skipped = evidence(**facts)
         assert line(brief(NO_TEST, skipped, allowed_files=("tests/**",)), "Next") == f"{action}."
         assert line(brief(NO_TEST, skipped), "Next") == f"{action}{report}"
+        assert "not exist" not in brief(NO_TEST, skipped), "they exist"
 
 
 def test_the_brief_requests_a_missing_test_only_if_no_similar_one_was_meant() -> None:
