@@ -314,8 +314,12 @@ _AROUND = {
 
 def raised_in_test_alone(case: Case) -> str | None:
     """Test code, or what prepares it, raised, and it names nothing of the product."""
-    # If only the product was changed, it is at fault rather than the unchanged test.
-    if case.evidence.subjects or (case.product_changed and not case.raised_in_changed):
+    # If only the product was changed, it is at fault rather than the unchanged test, unless that has
+    # parameters with which it cannot be called: then nothing of the product ran.
+    called = f"::{callee_of(case.error.message)}".replace(".", "::")
+    is_called = (case.evidence.nodeid or "").partition("[")[0].endswith(called)
+    is_products = case.evidence.subjects or (case.product_changed and not case.raised_in_changed)
+    if is_products and not is_called:
         return None
     if case.server_error and case.server_error.in_product:
         return None

@@ -152,6 +152,7 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("name in a planned folder", seen(error("ImportError", "cannot import name 'lists' from 'shop' (/p/shop/__init__.py)", TEST, name="shop", path="shop/__init__.py", object_side=Side.PRODUCT), granted=("shop/**",)), C.SPEC_MISMATCH, Owner.PRODUCT, "promised-name-missing"),
     ("own class, whatever its base", seen(error("shop.cart.Refused", "so", TEST, RAISES, bases="ConnectionError OSError")), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
     ("import said by hand", seen(error("ImportError", "no column b", TEST, RAISES)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
+    ("test that cannot be called, only the product changed", seen(error("TypeError", "test_total() takes 0 positional arguments but 1 was given", TEST, object_side=Side.TEST), files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.TEST, "raised-in-test-alone"),
     ("second file of its name", seen(error("_pytest.pathlib.ImportPathMismatchError", "x", TEST), files=("tests/more/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "second-file-of-its-name"),
     ("fixture, another test module changed", seen(error("_pytest.fixtures.FixtureLookupError", "fixture 'stok' not found", TEST, name="stok"), files=("tests/test_tax.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "not-of-pytest"),
     ("client gave up", seen(error("client.api.ConnectionError", "no", TEST, PRODUCT, LIBRARY)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "client-gave-up"),
