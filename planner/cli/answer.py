@@ -18,6 +18,7 @@ from planner.cli.app import command
 from planner.cli.arguments import LogOption, nearest, option
 from planner.cli.exits import UsageMistake, program, say
 from planner.cli.next import known_todo, words_of
+from planner.errors import RefusedEvent
 from planner.model.actions import QuestionKind
 from planner.model.answers import Answer
 from planner.model.events import ApprovalGiven, BranchChanges, Decision, QuestionAnswered
@@ -104,14 +105,15 @@ def give_answer(
             return [*lines, *(f"still open: {each} {words}" for each, words in left.items())]
     if question is not None and (is_of_plan or check is None):
         option, because = _option(question, text, note)
-        run.tell(
+        _tell(
+            run,
             QuestionAnswered(
                 at=datetime.now(UTC),
                 question_id=question.question_id,
                 answer=option,
                 by=by,
                 because=because,
-            )
+            ),
         )
         # Advice is shown, as a misspelled option counts as advice, too.
         advice = f" with the advice '{because}'" if because else ""
@@ -254,7 +256,7 @@ def give_decision(
 
     ``digest`` identifies the proposal that the person saw; ``None`` means the one that is open now.
     ``changes`` are fields of :class:`planner.model.events.BranchChanges`. Raises ``UsageMistake`` if the
-    changes are invalid or nothing of that name waits for approval.
+    changes are invalid, nothing of that name waits for approval, or the engine refuses the decision.
     """
     try:
         changed = BranchChanges.model_validate(changes or {})
@@ -268,7 +270,8 @@ def give_decision(
         known = [each.question_id for each in questions]
         listing = nearest(name, known, "asked is") if known else "nothing waits for approval"
         raise UsageMistake(f"{name}: there is no such request for approval; {listing}")
-    run.tell(
+    _tell(
+        run,
         ApprovalGiven(
             at=datetime.now(UTC),
             approval_id=asked.question_id,
@@ -277,9 +280,17 @@ def give_decision(
             changes=changed,
             by=by,
             because=because,
-        )
+        ),
     )
     return f"{_DONE[decision]}: {asked.question_id} ({by})"
+
+
+def _tell(run: PlanRun, event: ApprovalGiven | QuestionAnswered) -> None:
+    """Apply a person's words to a run. Raises ``UsageMistake`` if the engine refuses them."""
+    try:
+        run.tell(event)
+    except RefusedEvent as error:
+        raise UsageMistake(str(error)) from None
 
 
 def _close(run: PlanRun, plan: Path, lines: Sequence[str]) -> None:

@@ -86,12 +86,22 @@ def test_a_branch_can_be_approved_with_changes(asking: Command):
     assert "attempt 1 of 1" in asking("next", "plan.yaml").out
 
 
+def test_files_beyond_the_proposal_are_wrong_usage(command: Command):
+    command.plan(with_test("a", allowed_files=["shop/**"]), metadata={"auto_fix_mode": False})
+    command.outcomes(failed("a"))
+
+    ran = command("modify", "plan.yaml", "a", "--allow", "other/**")
+
+    assert (ran.status, ran.out) == (2, "")
+    assert "'other/**' is not within the proposed files" in ran.err
+
+
 def test_an_approval_must_name_the_digest_of_the_question(asking: Command):
     digest = asked(asking)["a"]["digest"]
 
     refused = asking("approve", "plan.yaml", "a", "--digest", "sha256:0")
 
-    assert refused.status == 4
+    assert refused.status == 2
     assert refused.err.count("\n") == 1
     assert asking("approve", "plan.yaml", "a", "--digest", digest).status == 0
 
