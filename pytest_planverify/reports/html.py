@@ -52,13 +52,14 @@ def render(data: ReportInput) -> str:
     # Without the blanks at its ends: the browser hashes exactly the text between the tags.
     script = (TEMPLATES / "page.js").read_text(encoding="utf-8").strip()
     document = data.document
+    ran = [outcome for outcome in document.outcomes if not outcome.blocked_by]
     tests = [test for outcome in document.outcomes for check in outcome.checks for test in check.tests]
     return render_template(
         "page.html",
         data,
         graphs={plan: draw(todos, document.outcomes, plan) for plan, todos in data.todos.items()},
         since={each: sorted({test.nodeid for test in tests if test.since is each}) for each in Since},
-        slowest=sorted(document.outcomes, key=lambda each: -(each.metrics.duration_ms or 0))[:15],
+        slowest=sorted(ran, key=lambda each: -(each.metrics.duration_ms or 0))[:15],
         style=Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),

@@ -404,6 +404,12 @@ def test_red_page_shows_graph_causes_with_hunks_and_todos(show: Any) -> None:
     assert page.locator("header").get_attribute("class") == "red"
 
 
+def test_a_blocked_todo_is_not_among_the_slowest() -> None:
+    slowest = rendered("html", red()).partition("Slowest todos")[2]
+    assert "<td>ok</td>" in slowest
+    assert "<td>inv</td>" not in slowest
+
+
 def test_hostile_names_are_escaped_in_html(show: Any) -> None:
     page = show(page_of(red(), todo("tax")))
     assert page.locator("script").count() == 1
