@@ -23,6 +23,7 @@ from planner.planfile.file_writer import replace_file
 from planner.planfile.loader import load_plan
 from planner.planfile.plan_folder import HOME, make_home
 from planner.planfile.project_files import read_regular
+from planner.text.display import counted
 from planner.text.sanitizing import one_line
 from pytest_planverify.harness.agent_commands import run_planverify, verify_plan
 
@@ -76,7 +77,8 @@ def stop_hook(plan: Path | None, *, times: int, seconds: float) -> int:
     # If the count cannot be written, the agent may stop: otherwise it would loop for ever.
     if count >= times or not _write_count(root, call, count + 1):
         _write_count(root, call, 0)
-        return _allow_stop(f"not done, although the agent was told {count} times: {head}")
+        told = f", although the agent was told {counted(count, 'time')}" if count else ""
+        return _allow_stop(f"not done{told}: {head}")
     complain(f"not done.\n{text}", many=True)
     return _CONTINUE
 

@@ -83,7 +83,9 @@ def test_the_hook_stops_blocking_after_its_limit_and_notifies_a_person(shop: Exa
 
     (shop.root / ".planverify/stop_hook.json").unlink()
     (shop.root / ".planverify/stop_hook.json").mkdir()  # without a count the agent is let go
-    assert stops_with_a_broken_plan(shop.root, stop_hook_active=True).status == 0
+    let_go = stops_with_a_broken_plan(shop.root, stop_hook_active=True)
+    assert let_go.status == 0
+    assert let_go.json["systemMessage"].startswith("planverify: not done: plan.yaml:2:8 items: ")
 
 
 def test_the_hook_blocks_stopping_for_a_missing_or_invalid_plan(shop: Example) -> None:
