@@ -583,6 +583,7 @@ def test_in_place_revisions_are_written_once_and_the_last_can_be_undone(shop: Co
     refused = shop("undo")
     assert refused.status == 4
     assert "there is no previous version" in refused.err
+    assert "undo undoes runs that changed files" in refused.err
     assert refused.err.count("\n") == 1
 
 
