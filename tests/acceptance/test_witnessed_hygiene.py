@@ -196,6 +196,8 @@ def test_a_hook_registered_by_product_code_is_detected(cheated: Told) -> None:
 
 
 def test_a_failing_test_that_is_now_skipped_is_a_violation(cheated: Told) -> None:
+    if pytest.version_tuple[:3] == (9, 0, 0):
+        pytest.skip("this version fails tests that raise unittest.SkipTest")
     assert cheated.run.check("skips")["verdict"] == "passed"
     assert "tests/test_skips.py::test_red is skipped or expected to fail" in cheated
 

@@ -88,7 +88,7 @@ CASES = {
         Level.IMPORTED, {"own.py": CONFIGURE, "test_x.py": EXPECTS_VALUE}, "-p own", pythonpath=True
     ),
     "a conftest that names a plugin of the project": Case(
-        Level.PARSED if pytest.version_tuple >= (9,) else Level.IMPORTED,
+        Level.PARSED if pytest.version_tuple >= (9, 0, 1) else Level.IMPORTED,
         {"conftest.py": "pytest_plugins = ['own']\n", "own.py": CONFIGURE, "test_x.py": EXPECTS_VALUE},
     ),
     "a plugin that would start a thread for workers of pytest-xdist": Case(
