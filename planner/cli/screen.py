@@ -86,11 +86,8 @@ class Screen:
         self.line(self.clip(f"{lead}{self.one_line(text)}", width))
 
     def whole(self, lead: str, text: str) -> None:
-        """Add a text that no terminal may cut, such as a remedy that ends with a command: it is wrapped."""
-        if self.is_terminal:
-            self.paragraph(text, first=lead, indent=len(lead))
-        else:
-            self.clipped(lead, text)
+        """Add one line that is not cut to the terminal's width, as a remedy may end with a command."""
+        self.line(self.clip(f"{lead}{self.one_line(text)}", _PIPED_LINE))
 
     def paragraph(self, text: str, *, indent: int = 0, first: str = "") -> None:
         """Add text wrapped at words; ``first`` replaces the indent of its first line."""

@@ -189,7 +189,6 @@ def undo_plan(path: Path, *, force: bool = False) -> list[Path]:
             version.unlink(missing_ok=True)
             return list(files)
     remedy = "only planner next --in-place and --output keep one"
-    remedy += ", and planverify undo undoes runs that changed files"
     raise file_error(path, f"there is no previous version; {remedy}")
 
 

@@ -170,7 +170,7 @@ def test_a_todo_without_prior_work_is_ready_with_its_allowed_files(command: Comm
     assert commands_of(ran) == ["brief  planner next plan.yaml --brief a"]
 
 
-def test_a_terminal_wraps_a_remedy_which_ends_with_the_command_to_run(
+def test_no_terminal_cuts_the_line_of_a_remedy_which_ends_with_the_command_to_run(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ):
     command.plan(with_test("a"))
@@ -179,7 +179,8 @@ def test_a_terminal_wraps_a_remedy_which_ends_with_the_command_to_run(
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
 
-    assert remedy in " ".join(command("next", "plan.yaml").out.split())
+    lines = command("next", "plan.yaml").out.splitlines()
+    assert f"  edit   {remedy}" in lines
 
 
 def test_a_single_ready_todo_is_not_called_parallel(command: Command):
@@ -583,7 +584,6 @@ def test_in_place_revisions_are_written_once_and_the_last_can_be_undone(shop: Co
     refused = shop("undo")
     assert refused.status == 4
     assert "there is no previous version" in refused.err
-    assert "undo undoes runs that changed files" in refused.err
     assert refused.err.count("\n") == 1
 
 
