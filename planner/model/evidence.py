@@ -181,7 +181,7 @@ class Hunk(ReadValue):
     side: Side | None = None
     """Product or test; ``None`` if neither."""
     text: str = ""
-    """The changed lines of a unified diff; at most 40, and of more than 20 none that a docstring gained."""
+    """The changed lines of a unified diff, at most 40; of more than 20, docstrings are left out."""
     is_unread: bool = False
     """The failing criterion is known not to have read the file."""
 

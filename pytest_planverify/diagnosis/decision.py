@@ -208,8 +208,10 @@ def _runner_up(judged: Judged, confidence: float) -> RunnerUp | None:
 
 
 def _clip(text: str) -> str:
-    """Return a suggestion of limited length, without a period after the last mark of a quoted message."""
-    # Names keep their case.
+    """Return a suggestion of limited length, which begins with a capital letter unless a name begins it.
+
+    It has no period after the last mark of a quoted message.
+    """
     text = text[:1].upper() + text[1:] if text.startswith(("the ", "no ")) else text
     tidy = text[:-1] if text.endswith(("..", "?.", "!.")) else text
     return tidy if len(tidy) <= _LONGEST_SUGGESTION else f"{tidy[: _LONGEST_SUGGESTION - 1]}…"

@@ -532,7 +532,7 @@ def _os_error(exception: OSError, project: ProjectMap) -> dict[str, Any]:
 def _in_other_folders(path: str, exception: OSError, project: ProjectMap) -> tuple[str, ...]:
     """Return the files that a relative path means in the folders around the project's code that reads it.
 
-    None if the code has changed the working directory: then the file is one that it has to write.
+    There are none if the code has changed the working directory: then it has to write the file.
     """
     sides = ((frame, _side(frame, project)) for frame, _ in walk_tb(exception.__traceback__))
     readers = [frame.f_code.co_filename for frame, side in sides if side in _OF_PROJECT]

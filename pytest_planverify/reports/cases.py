@@ -108,7 +108,7 @@ class ReportInput:
 
     @property
     def heading(self) -> str:
-        """The names of the plans, with the ids in a run of several, as todos are named by them."""
+        """Return the names of the plans, with the ids in a run of several, as todos are named by them."""
         several = len(self.document.plans) > 1
         named = ((ref.todo_list_id, self.names.get(ref.todo_list_id)) for ref in self.document.plans)
         return ", ".join(f"{name} ({key})" if several and name else name or key for key, name in named)

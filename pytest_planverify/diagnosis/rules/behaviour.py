@@ -317,9 +317,9 @@ def raised_in_test_alone(case: Case) -> str | None:
     # If only the product was changed, it is at fault rather than the unchanged test, unless that has
     # parameters with which it cannot be called: then nothing of the product ran.
     called = f"::{callee_of(case.error.message)}".replace(".", "::")
-    is_called = (case.evidence.nodeid or "").partition("[")[0].endswith(called)
+    is_test_itself = (case.evidence.nodeid or "").partition("[")[0].endswith(called)
     is_products = case.evidence.subjects or (case.product_changed and not case.raised_in_changed)
-    if is_products and not is_called:
+    if is_products and not is_test_itself:
         return None
     if case.server_error and case.server_error.in_product:
         return None

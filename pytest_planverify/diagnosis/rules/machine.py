@@ -360,7 +360,7 @@ def _asked_of_pytest(case: Case) -> tuple[str, str | None] | None:
 
 def second_file_of_its_name(case: Case) -> str:
     """Two test files have one base name, and no packages that distinguish them."""
-    name = (case.evidence.nodeid or "").rpartition("/")[2] or "its base name"
+    name = (case.evidence.nodeid or "").rpartition("/")[2] or "file of its base name"
     return f"There is a second {name}: give one another name, or add an __init__.py to each one's folder."
 
 

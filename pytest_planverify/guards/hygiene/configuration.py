@@ -58,7 +58,7 @@ _STRICTER = re.compile(r"doctest|strict|^-W ?error")
 """Options that make more tests fail."""
 _RUNNERS = frozenset({"make", "just", "task", "tox", "nox", "npm", "pnpm", "yarn"})
 """Tools whose configuration lists commands, so that more entries do not make the others check less."""
-_READ_UNASKED = ("", ".cfg", ".ini", ".json", ".toml", ".yaml", ".yml")
+_DEFAULT_SUFFIXES = ("", ".cfg", ".ini", ".json", ".toml", ".yaml", ".yml")
 """Suffixes of the configuration that runners read although no other file names it."""
 _CHECKERS = ("ruff", "mypy", "pyright", "flake8", "pylint", "coverage", "eslint", "tsc")
 """Tools that runners run."""
@@ -131,7 +131,7 @@ def _findings_of_commands(changes: TreeDifferences) -> Iterator[HygieneSignal]:
             hides = (
                 path not in changes.old
                 and posixpath.dirname(path) in folders
-                and posixpath.splitext(path)[1] in _READ_UNASKED
+                and posixpath.splitext(path)[1] in _DEFAULT_SUFFIXES
             )
             if old != new and (hides or not (tool in _RUNNERS and _has_all(old, new))):
                 message = f"The configuration of {tool} was changed"
