@@ -52,9 +52,6 @@ MAX_PROBLEMS = 100
 MAX_REMEMBERED = 500
 """Limit of past repairs, todos and corrections, each, that a run receives as memory."""
 
-_PLANNED_LATER = "sub-plan-missing"
-"""Lint rule that is ignored: a sub-plan may be written later, before ``load_sub_plan`` requests it."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
@@ -390,5 +387,5 @@ def problems_of(path: Path, boundary: Path | None) -> tuple[str, ...]:
         f"{':'.join(str(part) for part in (each.path, each.line, each.column) if part)}: {each.message}; "
         f"{each.fix} [{each.rule}]"
         for each in validate_plan(path, boundary=boundary)
-        if each.severity is Severity.ERROR and each.rule != _PLANNED_LATER
+        if each.severity is Severity.ERROR
     )[:MAX_PROBLEMS]
