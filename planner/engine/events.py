@@ -18,6 +18,7 @@ from planner.engine.repair import (
     failure_class,
     instructions_of_branch,
     open_branch,
+    same_environment_questions,
     verified,
     work_again,
 )
@@ -414,9 +415,12 @@ def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
             record = tx.update(record, by_person=True, instructions=instructions)
         tx.enqueue(record, "load" if record.is_parent else "implement", "person-grants-a-turn", because)
     else:
-        # The environment was repaired, so it may be waited for as often as the first time.
-        record = tx.update(record, waited=0)
-        tx.enqueue(record, "verify", "answered-is-verified-again", f"{who} answered{reason}")
+        # One repair of the environment serves all todos that wait for it.
+        for each in (question, *same_environment_questions(tx, question.failure)):
+            tx.withdraw(each.question_id)
+            # The environment was repaired, so it may be waited for as often as the first time.
+            record = tx.update(tx.records[each.todo_id], waited=0)
+            tx.enqueue(record, "verify", "answered-is-verified-again", f"{who} answered{reason}")
 
 
 def _take_answer(tx: Transaction, question_id: str, answer: str, digest: str | None = None) -> AskHuman:

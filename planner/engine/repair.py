@@ -371,7 +371,8 @@ def _apply_undecided(tx: Transaction, record: TodoRecord, outcome: Outcome) -> N
 def _verify_again_or_ask(tx: Transaction, record: TodoRecord, failure: Failure | None) -> None:
     """Verify again, each time after twice the delay; ask a person once the retries are exhausted.
 
-    ``failure`` is the one of environment or harness, if any: no role is responsible for it.
+    ``failure`` is the one of environment or harness, if any: no role is responsible for it. If a person is
+    asked already to repair the same failure, nothing is gained by waiting.
     """
     if failure is None:
         rule, because = "inconclusive-is-verified-again", "the verdict was inconclusive"
@@ -379,7 +380,7 @@ def _verify_again_or_ask(tx: Transaction, record: TodoRecord, failure: Failure |
         rule, because = "harness-blames-nobody", f"the run itself failed: {_headline(failure)}"
     else:
         rule, because = "environment-blames-nobody", f"something was missing: {_headline(failure)}"
-    if record.waited < tx.policy.environment_retries:
+    if record.waited < tx.policy.environment_retries and not same_environment_questions(tx, failure):
         # The todo keeps its place and its files during the delay.
         delay = tx.policy.environment_delay_seconds * 2**record.waited
         record = tx.move(record, TodoLife.TESTING, waited=record.waited + 1)
@@ -390,8 +391,20 @@ def _verify_again_or_ask(tx: Transaction, record: TodoRecord, failure: Failure |
     text = f"repair the environment, so that {record.id} can be verified"
     # While the question is open, the todo stays in testing and occupies no place.
     tx.rest(record)
-    because += f"; it was verified {record.waited + 1} times"
+    because += f"; it was verified {counted(record.waited + 1, 'time')}"
     tx.ask(QuestionKind.MEND_ENVIRONMENT, record, text, rule, because)
+
+
+def same_environment_questions(tx: Transaction, failure: Failure | None) -> list[AskHuman]:
+    """Return the open questions that ask a person to repair this failure of the environment."""
+    signature = None if failure is None else failure.signature
+    return [
+        each
+        for each in tx.questions.values()
+        if each.kind is QuestionKind.MEND_ENVIRONMENT
+        and each.failure is not None
+        and each.failure.signature == signature is not None
+    ]
 
 
 def _headline(failure: Failure) -> str:

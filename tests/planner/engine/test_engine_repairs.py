@@ -97,6 +97,25 @@ def test_an_environment_failure_is_retried_after_a_delay_and_then_a_person_is_as
     assert run.life() == "testing"
 
 
+def test_todos_with_one_failure_of_the_environment_wait_once_and_are_answered_at_once():
+    run = Told(todo("t1"), todo("t2"), todo("t3"), run={"environment_retries": 1})
+    for name in ("t1", "t2", "t3"):
+        run.works(name)
+    for name in ("t1", "t1", "t2"):
+        run.fails(name, Category.ENVIRONMENT_ERROR, signature="a" * 12)
+    run.fails("t3", Category.ENVIRONMENT_ERROR, signature="b" * 12)
+
+    first, second = run.state.questions.values()
+    assert (first.todo_id, second.todo_id) == ("t1", "t2")
+    assert second.because.endswith("it was verified 1 time")
+    assert run.record("t3").waited == 1
+
+    run.answers("verify", second)
+
+    assert not run.state.questions
+    assert run.verifying == ["t1", "t2"]
+
+
 def test_a_person_can_grant_one_more_attempt():
     run = Told(todo(), max_branch_depth=0)
     run.is_red()
