@@ -58,7 +58,7 @@ _RUN_OTHERS = frozenset({"tox", "nox", "pre-commit"})
 """Tools that run other tools: their own configuration is read instead."""
 
 _MAKE_TARGET = re.compile(
-    r"^(lint|style|typecheck|type-check|types|mypy|check-format|format-check)\s*:(?!=)", re.MULTILINE
+    r"^(tests?|lint|style|typecheck|type-check|types|mypy|check-format|format-check)\s*:(?!=)", re.MULTILINE
 )
 
 
@@ -266,6 +266,8 @@ def _lines(folder: Path, pyproject: dict[str, Any], *, with_tests: bool) -> Iter
     yield from (("Makefile", f"make {target}") for target in targets)
     of_tools = (cmd for each, cmd in _TABLE["checks"].items() if _get(pyproject, "tool", each) is not None)
     yield from (("pyproject.toml", cmd) for cmd in of_tools)
+    if with_tests and (folder / "manage.py").is_file():  # Django names test files as pytest does not
+        yield "manage.py", "python manage.py test"
     for language in LANGUAGES.values() if with_tests else ():
         if (folder / language["manifest"]).is_file():
             yield language["manifest"], language["every_test"]

@@ -191,10 +191,20 @@ def test_a_hostile_page_is_read_in_linear_time(text: str) -> None:
 
 
 @pytest.mark.usefixtures("tools")
-def test_without_python_tests_the_test_command_of_the_language_is_used(tmp_path: Path) -> None:
-    written(tmp_path, {"Cargo.toml": "[package]\n"})
+@pytest.mark.parametrize(
+    ("path", "text", "command"),
+    [
+        ("Cargo.toml", "[package]\n", "cargo test"),
+        ("Makefile", "test: build\n\tsh check.sh\n", "make test"),
+        ("manage.py", "import django\n", "python manage.py test"),
+    ],
+)
+def test_without_tests_for_pytest_the_test_command_of_the_project_is_used(
+    tmp_path: Path, path: str, text: str, command: str
+) -> None:
+    written(tmp_path, {path: text, "shop/tests.py": "def test_price(): ...\n"})
 
-    assert commands(plan_of(tmp_path)) == {"tests": ["cargo test"]}
+    assert commands(plan_of(tmp_path)) == {"tests": [command]}
 
 
 def test_a_checkbox_becomes_a_todo_with_its_commands_as_criteria(tmp_path: Path) -> None:
