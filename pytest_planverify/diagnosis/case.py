@@ -49,7 +49,7 @@ _DELEGATING = (".__getattr__", ".__getattribute__")
 _ASSERTION = "builtins.AssertionError"
 _ROOTS = frozenset({"src", "lib", "python"})
 """Folders that contain packages but are no packages themselves."""
-_PROSE = (".md", ".rst", ".txt", ".pyc")
+PROSE = (".md", ".rst", ".txt", ".pyc")
 """Suffixes of files that rarely cause failures; other files may be data or configuration."""
 _NAME = re.compile(r"(?<!\bas )\b[A-Za-z_]\w*")  # without the names that imports give
 _DEFINES = re.compile(r"^\+\s*(?:async )?def ", re.MULTILINE)
@@ -365,7 +365,7 @@ class Case:
         """
         if not self.tests_changed or self.product_changed:
             return False
-        return all(side is not None or path.endswith(_PROSE) for path, side in self._sides.items())
+        return all(side is not None or path.endswith(PROSE) for path, side in self._sides.items())
 
     @lazy
     def tests_on_way_changed(self) -> bool:

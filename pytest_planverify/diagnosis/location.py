@@ -21,7 +21,7 @@ from planner.catalog.test_paths import is_test_module
 from planner.model.outcome import UNRELATED, Candidate, Location
 from planner.model.verdicts import EvidenceKind, Side
 from planner.text.python_text import callee_of
-from pytest_planverify.diagnosis.case import frames_of, is_remark, last_frame_of, removals_of
+from pytest_planverify.diagnosis.case import PROSE, frames_of, is_remark, last_frame_of, removals_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -169,10 +169,15 @@ def _add_changes(
     # Nothing ran of a selection: only changes of the selected files can be the cause.
     selected = {each.text.partition("::")[0] for each in evidence.selectors}
     is_selection = evidence.kind is EvidenceKind.SELECTION
-    # A command may read any file. But changes of known sides are likelier than those of other files.
+    # A command may read any file. But changes of known sides are likelier than those of other files, and
+    # tests rarely read documents.
     is_any = evidence.kind is EvidenceKind.COMMAND and all(each.side is None for each in evidence.hunks)
+    command = evidence.command if is_any else None
     for hunk in evidence.hunks:
-        if (hunk.side is None and not is_any) or (is_selection and hunk.path not in selected):
+        is_read = command and (
+            command.purpose != "test" or hunk.path in command.argv or not hunk.path.endswith(PROSE)
+        )
+        if (hunk.side is None and not is_read) or (is_selection and hunk.path not in selected):
             continue
         # Comments do not affect tests, but they may affect tools, as directives of linters do.
         if evidence.nodeid is not None and is_remark(hunk):

@@ -270,6 +270,17 @@ def test_changed_file_of_no_side_explains_a_failed_command_if_nothing_else_chang
     assert [each.path for each in candidates_of(beside_code)] == ["shop.py"]
 
 
+def test_changed_document_explains_no_failed_test_that_does_not_name_it():
+    pages = tuple(Hunk(path=path, line=1, added=3) for path in ("todo.md", "data.csv"))
+    command = CommandFact(argv=("python", "manage.py", "test"), tool="python", purpose="test")
+    evidence = Evidence(kind=EvidenceKind.COMMAND, command=command, hunks=pages)
+    named = command.model_copy(update={"argv": ("python", "-m", "doctest", "todo.md")})
+
+    assert [each.path for each in candidates_of(evidence)] == ["data.csv"]
+    evidence = evidence.model_copy(update={"command": named})
+    assert sorted(each.path for each in candidates_of(evidence)) == ["data.csv", "todo.md"]
+
+
 def test_only_changed_file_of_the_product_is_the_place_of_a_command_that_names_none():
     one, other = (Hunk(path=path, line=3, added=1, removed=1) for path in ("ops.c", "calc.c"))
     test = Hunk(path="tests/ops_test.c", line=1, added=1, removed=1)
