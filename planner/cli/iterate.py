@@ -191,7 +191,8 @@ def _collect_gaps(log: Sequence[IterationRecord], plan: Path | None = None) -> G
     """Return the report of all gaps: of the named or the usual plan, the inbox and the roadmap, if any.
 
     A gap whose last iteration in the log succeeded is left out, even if it is still listed. Raises
-    ``UsageMistake`` if there is nothing to read, or if the plan was not verified and is named or alone.
+    ``UsageMistake`` if there is nothing to read, if the plan was not verified and is named or alone, or if
+    its outcomes are out of date and there are no other gaps.
     """
     path, has_lists = plan or usual_plan(), INBOX.is_dir() or ROADMAP.is_file()
     # Without sources, "there are no gaps" would be misleading.
@@ -209,17 +210,19 @@ def _collect_gaps(log: Sequence[IterationRecord], plan: Path | None = None) -> G
     is_outdated = found is not None and bool(
         found.plan_change or found.changed_todos or found.files.by_todo
     )
-    if found is not None and is_outdated:
-        complain(f"the outcomes of {path} are out of date; run: {found.verify}")
     entries = (*gaps_of_inbox(INBOX), *(gaps_of_roadmap(ROADMAP) if ROADMAP.is_file() else ()))
     if closed := [each.evidence[0] for each in entries if is_closed(each, log)]:
         places = listed(closed, 5)
         complain(f"done, but still listed: {places}; check the box, or remove the file")
     failures = gaps_of_outcomes(found.document) if found and found.document else ()
-    return GapReport(
-        gaps=(
-            # What a run found after the iteration is a gap again.
-            *(each for each in failures if not (is_outdated and is_closed(each, log))),
-            *(each for each in entries if not is_closed(each, log)),
-        )
+    gaps = (
+        # What a run found after the iteration is a gap again.
+        *(each for each in failures if not (is_outdated and is_closed(each, log))),
+        *(each for each in entries if not is_closed(each, log)),
     )
+    if found is not None and is_outdated:
+        problem = f"the outcomes of {path} are out of date; run: {found.verify}"
+        if not gaps:
+            raise UsageMistake(problem)
+        complain(problem)
+    return GapReport(gaps=gaps)

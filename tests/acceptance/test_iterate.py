@@ -148,6 +148,21 @@ def test_gaps_are_unknown_if_the_only_source_is_a_plan_that_was_not_verified(pro
     assert "plan.yaml was not verified, so its failures are unknown" in done.err
 
 
+def test_gaps_are_unknown_if_none_is_left_and_the_outcomes_are_out_of_date(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text("def test_a():\n    assert 1\n")
+    (tmp_path / "plan.yaml").write_text(
+        "todo_list_id: shop\nitems: [{id: a, title: A, verify: pytest test_a.py}]\n"
+    )
+    assert verify("plan.yaml", tmp_path) == 0
+    assert planner("gaps", cwd=tmp_path).out == "there are no gaps\n"
+    (tmp_path / "test_a.py").write_text("def test_a():\n    assert 0\n")
+
+    for word in ("gaps", "iterate"):
+        unknown = planner(word, cwd=tmp_path)
+        assert (unknown.status, unknown.out) == (2, "")
+        assert "the outcomes of plan.yaml are out of date; run: pytest --planverify plan.yaml" in unknown.err
+
+
 def test_failed_todos_come_first_and_a_rollback_counts_as_a_failure(project: Path) -> None:
     (project / "test_cart.py").write_text(
         "from shop.cart import total\n\n\ndef test_total():\n    assert total([1]) == 2\n"
