@@ -19,11 +19,12 @@ from pydantic import BaseModel, Field, ValidationError
 from planner.cli.arguments import choose_plan
 from planner.cli.exits import Status, UsageMistake, complain, say
 from planner.errors import PlannerError
+from planner.model.verdicts import TodoState
 from planner.planfile.file_writer import replace_file
 from planner.planfile.loader import load_plan
 from planner.planfile.plan_folder import HOME, make_home
 from planner.planfile.project_files import read_regular
-from planner.text.display import counted
+from planner.text.display import counted, listed
 from planner.text.sanitizing import one_line
 from pytest_planverify.harness.agent_commands import run_planverify, verify_plan
 
@@ -70,7 +71,7 @@ def stop_hook(plan: Path | None, *, times: int, seconds: float) -> int:
     head = text.partition("\n\n")[0]
     if status == Status.OK:
         _write_count(root, call, 0)
-        return _allow_stop(None)
+        return _allow_stop(text or None)
     if status not in _FIXABLE_BY_AGENT:
         return _allow_stop(f"not done, and a person must decide: {head}")
     count = _read_count(root, call)
@@ -87,24 +88,30 @@ def _verify(plan: Path | None, seconds: float) -> tuple[int | None, str, Path]:
     """Return the verification's status, the message to the agent, and the plan's root.
 
     The message ends with the brief of the first failed todo. A plan that is missing or unreadable does not
-    pass, as the agent may have caused that.
+    pass, as the agent may have caused that. If everything passes, the message, to a person, names the open
+    todos that have no checks; it is empty if there are none.
     """
     here = Path.cwd()
     try:
-        path = choose_plan(plan).path
-        root = load_plan(path).root
+        choice = choose_plan(plan)
+        root = load_plan(choice.path).root
         found = verify_plan(None if plan is None else str(plan), here, seconds=seconds)
     except (PlannerError, UsageMistake) as error:
         return Status.UNREADABLE, one_line(error, limit=1_000), here
     text = found.text
-    red = () if found.document is None else found.document.outcomes
-    first = next((each.todo_id for each in red if each.failure_evidence is not None), None)
+    outcomes = () if found.document is None else found.document.outcomes
+    first = next((each.todo_id for each in outcomes if each.failure_evidence is not None), None)
     if first is not None:
-        brief = run_planverify(["next", f"--brief={first}", "--", str(path)], here)
+        brief = run_planverify(["next", f"--brief={first}", "--", str(choice.path)], here)
         text = text if brief.is_error else f"{text}\n\n{brief.text}"
+    if found.status != Status.OK:
+        return found.status, text, root
     # A status of success without new outcomes proves nothing.
-    is_unproved = found.document is None and found.status == Status.OK
-    return Status.UNREADABLE if is_unproved else found.status, text, root
+    if found.document is None:
+        return Status.UNREADABLE, text, root
+    is_open = (each for each in outcomes if each.state is TodoState.PENDING and not each.checks)
+    left = [] if choice.todo_ids else [each.todo_id for each in is_open]
+    return found.status, f"not done, as nothing checks it: {listed(left, 5)}" if left else "", root
 
 
 def _enter_project() -> None:

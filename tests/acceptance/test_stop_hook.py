@@ -106,6 +106,17 @@ def test_the_hook_does_not_block_for_questions_to_a_person(shop: Example) -> Non
     assert "not done, and a person must decide" in json.loads(done.output)["systemMessage"]
 
 
+def test_the_hook_names_open_todos_without_checks_to_a_person(shop: Example) -> None:
+    shop.write({"test_it.py": GREEN})
+    sign = todo("sign", requires_testing=False)
+    shop.plan(todo("draw", "pytest test_it.py"), sign)
+    done = stops(shop.root)
+    assert done.exit_code == 0
+    assert json.loads(done.output) == {"systemMessage": "planverify: not done, as nothing checks it: sign"}
+    shop.plan(todo("draw", "pytest test_it.py"), {**sign, "status": "claimed"})
+    assert stops(shop.root) == LET_GO
+
+
 def test_the_hook_does_not_block_after_a_violation_that_a_person_must_decide_on(shop: Example) -> None:
     shop.plan(todo("draw", "pytest test_it.py", allowed_files=["draw.py"]))
     commit_all(shop.root)
