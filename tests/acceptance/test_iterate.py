@@ -158,9 +158,9 @@ def test_gaps_are_unknown_if_none_is_left_and_the_outcomes_are_out_of_date(tmp_p
     (tmp_path / "test_a.py").write_text("def test_a():\n    assert 0\n")
 
     for word in ("gaps", "iterate"):
-        unknown = planner(word, cwd=tmp_path)
-        assert (unknown.status, unknown.out) == (2, "")
-        assert "the outcomes of plan.yaml are out of date; run: pytest --planverify plan.yaml" in unknown.err
+        ran = planner(word, cwd=tmp_path)
+        assert (ran.status, ran.out) == (2, "")
+        assert "the outcomes of plan.yaml are out of date; run: pytest --planverify plan.yaml\n" in ran.err
 
 
 def test_failed_todos_come_first_and_a_rollback_counts_as_a_failure(project: Path) -> None:
