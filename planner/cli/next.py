@@ -715,11 +715,16 @@ def _later_waves(state: State, is_shown: Callable[[str], bool]) -> Iterator[str]
 
 
 def _where(failure: Failure) -> str:
-    """Return the place to inspect: the last change that can have caused the failure, else its location."""
-    for hunk in failure.suspected_changes:
-        function = f" in {hunk.function}" if hunk.function else ""
-        return f"changed {hunk.path}:{hunk.line} (+{hunk.added} -{hunk.removed}){function}"
+    """Return the place of the fault, and the likeliest change that can have caused it.
+
+    A change of the function at fault replaces its place.
+    """
     place = failure.location
-    if place is None:
-        return ""
-    return f"{place.shown} in {place.function}" if place.function else place.shown
+    function = None if place is None else place.function
+    shown = "" if place is None else f"{place.shown} in {function}" if function else place.shown
+    for hunk in failure.suspected_changes:
+        change = f"changed {hunk.path}:{hunk.line} (+{hunk.added} -{hunk.removed})"
+        change += f" in {hunk.function}" if hunk.function else ""
+        is_at_fault = place is None or (hunk.path, hunk.function) == (place.path, function)
+        return change if is_at_fault else f"{shown}; {change}"
+    return shown

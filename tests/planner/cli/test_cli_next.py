@@ -57,16 +57,24 @@ def shown_of(command: Command, outcome: dict[str, Any]) -> str:
     return command("next", "plan.yaml").out
 
 
+CHANGED = "changed shop/a.py:131 (+1 -1) in cut"
+
+
 @pytest.mark.parametrize(
-    ("score", "place"), [(0.6, "changed shop/a.py:131 (+1 -1) in cut"), (0.05, "shop/c.py:7")]
+    ("score", "location", "place"),
+    [
+        (0.6, {"path": "shop/c.py", "line": 7}, f"shop/c.py:7; {CHANGED}"),
+        (0.6, {"path": "shop/a.py", "line": 133, "function": "cut"}, CHANGED),
+        (0.05, {"path": "shop/c.py", "line": 7}, "shop/c.py:7"),
+    ],
 )
-def test_only_a_change_that_may_be_the_cause_is_shown_as_the_location(
-    command: Command, score: float, place: str
+def test_only_a_change_that_may_be_the_cause_is_shown_beside_the_location(
+    command: Command, score: float, location: dict[str, Any], place: str
 ):
     command.plan(with_test("a"))
     hunk = {"path": "shop/a.py", "line": 131, "added": 1, "removed": 1, "function": "cut"}
     changed = {"path": "shop/a.py", "line": 130, "hunk": hunk, "score": score}
-    command.outcomes(failed("a", location={"path": "shop/c.py", "line": 7}, candidates=[changed]))
+    command.outcomes(failed("a", location=location, candidates=[changed]))
 
     assert f"  where  {place}\n" in command("next", "plan.yaml").out
     assert f"  where    {place}\n" in command("status", "plan.yaml", "a").out
