@@ -513,7 +513,8 @@ class SessionRun:
                 worst = next(red, sub_plan_verdict(seen))
                 state = Verdict.BLOCKED if self.result.blockers(todo) else worst
                 self._verdicts[todo.id] = state
-                if not self._settings.collect_only and todo.id in self.asked:
+                is_decided = bool(seen) or state is Verdict.BLOCKED  # nothing decides a todo without checks
+                if is_decided and not self._settings.collect_only and todo.id in self.asked:
                     self._progress.todo_decided(todo.id, todo.title, state, checks)
 
     def _evaluate(self, todo: Todo, *, over: bool = False) -> None:

@@ -43,6 +43,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Example:
         todo("red", "pytest test_it.py::test_red"),
         todo("blocked", "pytest test_it.py::test_green", after=("red",)),
         todo("returns", "pytest test_returns.py"),
+        todo("claimed", status="claimed", requires_testing=False),
     )
     return example
 
@@ -63,6 +64,11 @@ def test_each_todo_has_a_line_and_a_failed_one_its_diagnosis(plain: Verified):
     assert "by red" in plain.output
     assert "said by the green test" not in plain.output
     assert not ESCAPE.search(plain.output), repr(plain.output)
+
+
+def test_a_todo_without_checks_is_shown_only_where_its_state_is(plain: Verified):
+    lines = [" ".join(line.split()) for line in plain.output.splitlines() if "claimed" in line.split()]
+    assert lines == ["✓ done claimed Todo claimed no checks 0ms not verified"], str(plain)
 
 
 def test_tests_that_return_a_value_instead_of_asserting_it_are_named(plain: Verified):
