@@ -126,6 +126,8 @@ _VALUES = re.compile(
     r"|tuple|set|frozenset|Decimal|Fraction|date|datetime|UserString|UserDict|UserList)"
 )
 _SIZES = re.compile(r"\b(len|type|bool)\(\w+\) == \1\(\w+\)")
+_STATE = re.compile(r"\bself\.(?!__)|^    \w+: ", re.MULTILINE)
+"""Attributes of an instance, or fields of a data class."""
 _ASKS_FOR_KIND = frozenset({"isinstance", "type", "hasattr"})
 
 
@@ -158,8 +160,9 @@ def _equality_problem(
     is_of_kind = owner is not None and owner.name in used
     agrees = [truth(each) is is_eq for each in results]
     defers = ["super()" in ast.unparse(each) for each in results]
-    # A stateless marker class equals its own kind and returns NotImplemented for others.
-    is_marker = is_of_kind and "NotImplemented" in used
+    # A marker class without state equals its own kind and returns NotImplemented for others.
+    has_state = owner is not None and _STATE.search(ast.unparse(owner))
+    is_marker = is_of_kind and "NotImplemented" in used and not has_state
     if results and agrees[-1] and all(map(max, agrees, defers)) and not is_marker:
         return "is equal to everything"
     operands = [each.arg for each in function.args.args]
