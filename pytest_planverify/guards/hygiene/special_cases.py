@@ -179,39 +179,44 @@ def _examples(changes: TreeDifferences) -> Iterator[Example]:
         is_judge = path.endswith(".py") and changes.kind(path) in PYTHON_JUDGES
         module = changes.module(path, now=True) if is_judge else None
         for node in ast.walk(module.tree) if module is not None else ():
-            yield from _examples_of_test(node) if isinstance(node, FUNCTIONS) else _rows(node, frozenset())
+            is_test = module is not None and isinstance(node, FUNCTIONS)
+            yield from _examples_of_test(node, module.constants) if is_test else _rows(node, frozenset())
     for path in changes.data & changes.new.keys():
         for *inputs, answer in _rows_of_data(changes.now.read(path) or b""):
             asked, given = (frozenset(map(_token, _scalars(each))) for each in (inputs, answer))
             yield Example(frozenset(), asked, given)
 
 
-def _examples_of_test(test: Function) -> Iterator[Example]:
-    """Yield the comparisons, rows and calls in a test function."""
+def _examples_of_test(test: Function, constants: Mapping[str, ast.expr]) -> Iterator[Example]:
+    """Yield the comparisons, rows and calls in a test function; ``constants`` are those of its module."""
     nodes = list(ast.walk(test))
     called = frozenset(name_of(each.func) for each in nodes if isinstance(each, ast.Call))
-    # Names that the test assigns stand for their values.
-    values = {
-        name_of(target): node.value
-        for node in nodes
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-    }
-    for node in nodes:
+    # The rows of a table that the test names are its cases.
+    nodes += [constants[each.id] for each in nodes if isinstance(each, ast.Name) and each.id in constants]
+    # Names stand for their values, at first those of the module. A test may assign one several times.
+    values = dict(constants)
+    for node in sorted(nodes, key=lambda each: getattr(each, "lineno", 0)):
         yield from _rows(node, called)
         sides: list[ast.expr] = []
-        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.Is):
+        if isinstance(node, ast.Assign):
+            values |= {name_of(target): node.value for target in node.targets}
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.Is):
             sides = [node.left, node.comparators[0]]
         elif isinstance(node, ast.Call):
             yield Example(frozenset({name_of(node.func)}), _tokens_of(node, values), frozenset())
             sides = node.args[:2] if _ASSERTS_EQUAL.fullmatch(name_of(node.func)) else []
         for asked, expected in zip(sides, reversed(sides), strict=True):
-            call = values.get(name_of(asked), asked)
+            named = (values.get(name_of(each)) for each in ast.walk(asked) if isinstance(each, ast.Name))
+            calls = [asked, *filter(None, named)]
             functions = frozenset(
-                name_of(each.func) for each in ast.walk(call) if isinstance(each, ast.Call)
+                name_of(each.func)
+                for call in calls
+                for each in ast.walk(call)
+                if isinstance(each, ast.Call)
             )
             if functions:
-                yield Example(functions, _tokens_of(call, values), _tokens_of(expected, values))
+                inputs = _union(_tokens_of(call, values) for call in calls)
+                yield Example(functions, inputs, _tokens_of(expected, values))
 
 
 def _rows(node: ast.AST, called: frozenset[str]) -> Iterator[Example]:

@@ -29,11 +29,17 @@ CORPUS = Path(__file__).parents[3] / "fixtures" / "hygiene"
 @pytest.fixture(autouse=True, scope="module")
 def read_each_file_once() -> Generator[None]:
     """Keep what was read in a file for later cases: those of a project differ in one or two files."""
-    examples = special_cases._examples_of_test
+    examples, kept = special_cases._examples_of_test, dict[Any, Any]()
+
+    def once(test: Any, constants: Any) -> Any:
+        if test not in kept:
+            kept[test] = tuple(examples(test, constants))
+        return kept[test]
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(changes, "parse", cache(changes.parse))
         patch.setattr(judges, "_read_tests", cache(judges._read_tests))
-        patch.setattr(special_cases, "_examples_of_test", cache(lambda test: tuple(examples(test))))
+        patch.setattr(special_cases, "_examples_of_test", once)
         yield
 
 

@@ -282,6 +282,24 @@ def test_code_whose_earlier_version_cannot_be_parsed_is_not_taken_for_new() -> N
     assert signs({"pkg/tax.py": exact}, tree=tree) == set()
 
 
+@pytest.mark.parametrize(
+    "tests",
+    [
+        "CASES = [(80.4, 60.3), (7, 7)]\n\n"
+        "@pytest.mark.parametrize(('total', 'wanted'), CASES)\n"
+        "def test_rate(total, wanted):\n    assert rate(total) == wanted\n",
+        "TOTAL = 80.4\n\ndef test_rate():\n    assert rate(TOTAL) == 60.3\n",
+        "def test_rate():\n    found = rate(80.4)\n    assert found == 60.3\n"
+        "    found = rate(7)\n    assert found == 7\n",
+        "def test_rate():\n    bill = rate(80.4)\n    assert bill.net == 60.3\n",
+    ],
+    ids=["in a table of the module", "in a constant", "in a name assigned twice", "of an attribute"],
+)
+def test_answer_to_an_input_is_flagged_wherever_the_test_names_it(tests: str) -> None:
+    code = "def rate(total):\n    if total == 80.4:\n        return 60.3\n    return total\n"
+    assert signs({"pkg/rate.py": code}, tree={"tests/test_rate.py": tests}) == {"special-cases"}
+
+
 def test_only_parts_that_are_compared_with_literals_recognize_a_call() -> None:
     tree = {**TREE, "tests/test_parse.py": "def test_parse():\n    assert parse('2024', 1, 2, 4, 5) == 7\n"}
     code = "def parse(text, *parts):\n    for at, each in parts:\n        if {}:\n            at += each\n"
