@@ -911,8 +911,8 @@ def _names_bound(node: ast.stmt) -> Iterator[tuple[str, str]]:
     if isinstance(node, _IMPORTS):
         source = ast.unparse(node).partition("import")[0]
         for name in node.names:
-            bound = name.name if source else name.name.partition(".")[0]
-            yield name.asname or bound, f"{source}{name.name}"
+            origin = name.name if source or name.asname else name.name.partition(".")[0]
+            yield name.asname or origin, f"{source}{origin}"  # "import a.b" binds a
     elif isinstance(node, _DEFINITIONS):
         yield node.name, ""
     elif isinstance(node, ast.Assign | ast.AnnAssign):

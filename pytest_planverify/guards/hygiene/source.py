@@ -30,7 +30,7 @@ _LARGEST_SOURCE = 2_000_000
 # Python's default recursion limit, and one at which the deepest tree that the parser accepts can be walked.
 _USUAL_DEPTH, _DEEPEST = 1_000, 60_000
 # Fields of syntax nodes that do not influence behaviour; see shape() for annotations of classes.
-_NO_MEANING = frozenset({"annotation", "returns", "type_comment", "kind", "type_params", "ctx"})
+_NO_MEANING = frozenset({"annotation", "returns", "type_comment", "type_params", "ctx"})
 _TEXT_METHODS = frozenset(
     {"lower", "upper", "title", "strip", "replace", "join", "decode", "encode", "format", "removeprefix",
      "removesuffix", "capitalize", "swapcase", "rstrip", "lstrip", "casefold"}
@@ -227,10 +227,11 @@ def parse(path: str, content: bytes | None) -> Module | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     for node in ast.walk(tree):
-        value = getattr(node, "value", None)
-        # repr() and unparse() refuse integers of thousands of digits, which hexadecimal literals may have.
-        if isinstance(node, ast.Constant) and isinstance(value, int) and value.bit_length() > 10_000:
-            node.value = hex(value)
+        if isinstance(node, ast.Constant):
+            node.kind = None  # a text is the same with the prefix "u"
+            # repr() and unparse() refuse integers of thousands of digits, as hexadecimal literals may have.
+            if isinstance(node.value, int) and node.value.bit_length() > 10_000:
+                node.value = hex(node.value)
     text = content.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
     return Module(path, text, tree)
 

@@ -142,6 +142,7 @@ LOSSES = {
 HARMLESS = {
     "comments": before("# of signs\n"),
     "quotes": ('"one;two"', "'one;two'"),
+    "prefixes of texts": ('["one", "two"]', '[u"one", "two"]'),
     "docstrings": ("def test_sign():", 'def test_sign():\n    """Signs."""'),
     "annotations": ("def test_sign():", "def test_sign() -> None:"),
     "order of imports": (
@@ -637,6 +638,12 @@ def test_methods_that_classes_of_failed_tests_inherit_may_not_assert_less() -> N
     )
     change = {"tests/test_case.py": tests.replace("Equal(found, wanted)", "True(found)")}
     assert of_red_tests(change, {**TREE, "tests/test_case.py": tests}) == {"assertions-fewer"}
+
+
+def test_a_test_that_imports_a_package_and_its_module_may_be_formatted() -> None:
+    tests = "import pkg\nimport pkg.words\n\ndef test_one():\n    assert pkg.words.split('a') == ['a']\n"
+    tree = {**TREE, "tests/test_case.py": tests}
+    assert signs({"tests/test_case.py": tests.replace("'", '"')}, grants=OPEN, tree=tree) == set()
 
 
 def test_prose_of_docstrings_is_free_unless_the_file_reads_its_own() -> None:
