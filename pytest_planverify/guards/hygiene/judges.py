@@ -292,9 +292,11 @@ def _compares_whole(missing: Counter[str], extra: Counter[str]) -> bool:
     return all(by_check) and all(each in whole for each in parts) and len("".join(parts)) <= len(whole)
 
 
-def _is_table(test: Function, missing: Counter[str], extra: Counter[str]) -> bool:
+def _is_table(test: Function, missing: Counter[str], extra: Counter[str], module: Module) -> bool:
     """Return whether the values of several equalities became a table that one equality checks in a loop."""
-    listed = {_literal(each.value) for each in ast.walk(test) if isinstance(each, ast.Constant)}
+    tables = [test, *(module.constants[name] for name in _names_in(test) & module.constants.keys())]
+    nodes = (each for table in tables for each in ast.walk(table))
+    listed = {_literal(each.value) for each in nodes if isinstance(each, ast.Constant)}
     values = {each for text in missing for each in _literals(text)}
     is_loop = any(
         isinstance(each, ast.For | ast.comprehension) or getattr(each, "attr", "") == "parametrize"

@@ -125,6 +125,10 @@ LOSSES = {
         "swallowed": (EQUAL, f"try:\n        {EQUAL}\n    except AssertionError:\n        pass"),
         "suppressed": before("with contextlib.suppress(Exception):\n        ", EQUAL),
         "swallowed by a decorator": before(WRAPPER),
+        "suppressed by a decorator": before(
+            "def calm(test):\n    def run():\n        with contextlib.suppress(AssertionError):\n"
+            "            test()\n    return run\n\n@calm\n"
+        ),
         "swallowed by a context": (
             EQUAL,
             "@contextlib.contextmanager\n    def calm():\n        try:\n            yield\n"
@@ -170,6 +174,12 @@ REFACTORED = {
     ),
     "around unittest's own run": added(
         "class Base:\n    def run(self, result=None):\n        with HOME:\n            super().run(result)"
+    ),
+    "to a context that expects an exception": (
+        f"{EQUAL}\n    assert len(parts) == 2",
+        "@contextlib.contextmanager\n    def refused():\n        with pytest.raises(Exception):\n"
+        f"            yield\n\n    {EQUAL}\n    assert 2 == len(parts)\n"
+        "    with refused():\n        split(None)",
     ),
     "a predicate": (
         EQUAL,
