@@ -15,6 +15,7 @@ import json
 import posixpath
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -265,7 +266,7 @@ def _is_looser(missing: Counter[str], extra: Counter[str]) -> bool:
         text
         for text in extra
         if text in with_value  # the mere truth of what was compared
-        or _is_loose(_CLOSE.sub(" == ", text))
+        or _is_loose(_CLOSE.sub("found == wanted", text))
         or ((of := _PROPERTY.match(text)) and (of[1] in wholes or called(of.groups()) & compared))
     ]
     kept = [text for text in extra if text not in loose]
@@ -280,7 +281,15 @@ def _is_loose(text: str) -> bool:
         or _ROUGH.search(text.partition("approx(")[2]) is not None
         or (_SLICE.search(text.partition("] == ")[0] + "]") is not None and _SLICE.search(text) is not None)
         or sum(" == " in part for part in text.split(" or ")) > 1
+        or _is_alternative(text)
     )
+
+
+def _is_alternative(text: str) -> bool:
+    """Return whether a check is an ``or`` as a whole."""
+    with suppress(RecursionError), usual_depth():
+        return " or " in text and isinstance(getattr(ast.parse(text, mode="eval").body, "op", None), ast.Or)
+    return False
 
 
 def _compares_whole(missing: Counter[str], extra: Counter[str]) -> bool:

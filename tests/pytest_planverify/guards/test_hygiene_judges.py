@@ -540,6 +540,7 @@ def test_a_wider_exception_is_less_for_a_failed_test() -> None:
         "set(parts) == set(['one', 'two'])",
         "parts[0].startswith('o')",
         "parts[0].isalpha()",
+        "parts or not ['one', 'two']",
     ],
 )
 def test_a_part_or_a_property_is_less_than_the_whole_for_a_failed_test(looser: str) -> None:
