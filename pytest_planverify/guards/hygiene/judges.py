@@ -157,11 +157,16 @@ def _python_findings(
     gone = {name for name in old.keys() - tests if not old[name].is_helper}
     is_rewritten = is_granted and len(added) + 2 * more_cases >= 2 * len(gone)
     imported = before.aliases.keys() - before.functions.keys() if before is not None else set[str]()
-    moved = sum((new[name].checks for name in new.keys() - old.keys()), Counter[str]())
+    # What moved to a test that cannot fail, or to a helper that no test calls, is lost.
+    fresh = [
+        each
+        for name, each in new.items()
+        if name not in old and each.cases and not (each.is_helper or any(each.burdens.values()))
+    ]
     for name, test in old.items() if now is not None or changes.kind(path) is JudgeKind.TEST else ():
         nodeid = f"{path}::{name}"
         if now is not None and name in new and name not in gone:
-            yield from _losses(nodeid, test, new[name], now, changes, moved, imported)
+            yield from _losses(nodeid, test, new[name], now, changes, fresh, imported)
         elif name in gone and not (is_rewritten or {test.node.name, test.body} & added):
             message = f"The test {name} is gone, or no longer collected"
             yield file_signal("test-deleted", message, path, nodeid=nodeid)
@@ -178,12 +183,12 @@ def _losses(
     unit: _TestUnit,
     now: Module,
     changes: TreeDifferences,
-    moved: Counter[str],
+    fresh: list[_TestUnit],
     imported: Collection[str],
 ) -> Iterator[HygieneSignal]:
     """Yield what one test lost: new reasons why it cannot fail, and missing or changed checks.
 
-    ``moved`` are the checks of new tests, ``imported`` the names that its module imported before.
+    ``fresh`` are the new tests that can fail, ``imported`` the names that its module imported before.
     """
 
     def finding(
@@ -193,8 +198,9 @@ def _losses(
             nodeid=nodeid, before=before, after=min(after, default=None),
         )  # fmt: skip
 
-    missing, extra = was.checks - unit.checks - moved, unit.checks - was.checks
-    if missing:  # they may have moved to a helper
+    missing, extra = was.checks - unit.checks, unit.checks - was.checks
+    if missing:  # they may have moved to a new test, or to a helper
+        missing -= sum((each.checks for each in fresh), Counter[str]())
         extra += _checks_of_helpers(was.node, unit.node, changes)
     # A test that calls a function of its own module instead of an imported one tests itself.
     # So does one that defines the function again below the import.
@@ -216,7 +222,8 @@ def _losses(
         yield finding("assertions-fewer", f"has {unit.cases} instead of {was.cases} cases")
     is_less = extra.total() < missing.total() and not (
         _compares_whole(missing, extra)
-        or _is_table(unit.node, missing, extra)
+        or _is_table(unit.node, missing, extra, now)
+        or any(_is_table(each.node, missing, each.checks, now) for each in fresh)
         # A helper gets what it compares as arguments, so that one equality may replace several checks.
         or (unit.is_helper and any(_EXACT.search(text) for text in extra))
     )
@@ -620,23 +627,30 @@ def _swallowers(function: Function, module: Module) -> Iterator[str]:
     names = {name_of(getattr(each, "func", each)) for each in (*function.decorator_list, *users)}
     around = [module.functions[name] for name in names & module.functions.keys()]
     for node in (part for each in (function, *around) for part in ast.walk(each)):
-        if isinstance(node, ast.Try) and (_holds_check(node.body, module) or _runs_test(node, around)):
+        if not isinstance(node, ast.Try | ast.With):
+            continue
+        is_checked = _holds_check(node.body, module)
+        if not (is_checked or _runs_test(node, around)):
+            continue
+        if isinstance(node, ast.Try):
             for handler in node.handlers:
                 kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
                 fails = any(isinstance(each, ast.Raise) for each in handler.body)
                 is_wide = _CATCHES_FAILURES & {dotted(kind, module.aliases) for kind in kinds}
                 if is_wide and not fails and not _holds_check([handler], module):
                     yield f"except {ast.unparse(handler.type) if handler.type else ''}"
-        elif isinstance(node, ast.With) and _holds_check(node.body, module):
+        else:
             for call in (item.context_expr for item in node.items):
                 names = {dotted(each, module.aliases) for each in getattr(call, "args", ())}
-                suppresses = name_of(getattr(call, "func", call)) in ("suppress", "raises", "assertRaises")
+                # What a manager of the file expects to raise is not what a check of the test raises.
+                catching = ("suppress", "raises", "assertRaises") if is_checked else ("suppress",)
+                suppresses = name_of(getattr(call, "func", call)) in catching
                 if suppresses and _CATCHES_FAILURES & names:
                     yield ast.unparse(call)
 
 
-def _runs_test(node: ast.Try, around: list[ast.FunctionDef]) -> bool:
-    """Return whether the body of a try statement yields, or calls an argument of one of the functions."""
+def _runs_test(node: ast.Try | ast.With, around: list[ast.FunctionDef]) -> bool:
+    """Return whether the body of a statement yields, or calls an argument of one of the functions."""
     given = {name for each in around for name in parameters_of(each)}
     parts = [part for each in node.body for part in ast.walk(each)]
     called = {name_of(each.func) for each in parts if isinstance(each, ast.Call)}

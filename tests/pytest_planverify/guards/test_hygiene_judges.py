@@ -757,8 +757,21 @@ def test_checks_of_a_failed_test_may_move_to_a_new_test_or_a_table() -> None:
         table: set[str](),
         '@pytest.mark.parametrize("text, wanted", [("a b", "A B"), ("  x ", "X")])\n'
         "def test_title(text, wanted):\n    assert title(text) == wanted\n": set[str](),
+        "def test_title():\n    assert title\n\n" + table.replace("test_title", "test_each"): set[str](),
+        "CASES = [('a b', 'A B'), ('  x ', 'X')]\n"
+        "def test_title():\n    for text, wanted in CASES:\n        assert title(text) == wanted\n": set[
+            str
+        ](),
         table.replace(", ('  x ', 'X')", ""): {"assertions-fewer"},
         split.replace("== 'X'", "== 'Y'"): {"assertions-fewer"},
+        split.replace("def test_blanks", "@pytest.mark.skip\ndef test_blanks"): {"assertions-fewer"},
+        split.replace("    assert title('  x", "    if False:\n        assert title('  x"): {
+            "assertions-fewer"
+        },
+        split.replace("test_blanks", "blanks"): {"assertions-fewer"},
+        split.replace("def test_blanks", "@pytest.mark.parametrize('a', [])\ndef test_blanks"): {
+            "assertions-fewer"
+        },
     }.items():
         assert of_red_tests({"tests/test_title.py": text}, tree) == wanted
 
