@@ -190,13 +190,20 @@ def _lines(content: bytes | None) -> list[str]:
 
 def _can_fail(script: Module) -> bool:
     """Return whether a program raises an exception, asserts something, or exits with a status but 0."""
+
+    def is_failure(status: ast.expr) -> bool:
+        """Return whether a status may be another one than 0; a function of the program may return it."""
+        function = script.functions.get(name_of(getattr(status, "func", status)))
+        nodes = ast.walk(function) if function else [ast.Return(status)]
+        return any(fold(each.value) for each in nodes if isinstance(each, ast.Return))
+
     return any(
         isinstance(each, ast.Raise | ast.Assert)
         or (
             isinstance(each, ast.Call)
             and name_of(each.func) in ("exit", "SystemExit", "main")
             and bool(each.args)
-            and bool(fold(each.args[0]))
+            and is_failure(each.args[0])
         )
         for each in ast.walk(script.tree)
     )

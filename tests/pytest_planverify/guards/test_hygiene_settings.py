@@ -169,6 +169,9 @@ def test_script_of_a_criterion_must_stay_able_to_fail() -> None:
     assert signs({"ci/check.py": silent}, tree=tree, grants=grants) == {"assertion-void"}
     other = CHECKER.replace("bool(bad)", "1 if bad else 0")
     assert signs({"ci/check.py": other}, tree=tree, grants=grants) == set()
+    returning = "def main():\n    if bad():\n        return 1\n    return 0\n\nsys.exit(main())\n"
+    silent = {"ci/check.py": returning.replace("return 1", "return 0")}
+    assert signs(silent, tree={**TREE, "ci/check.py": returning}, grants=grants) == {"assertion-void"}
 
 
 @pytest.mark.parametrize("comment", ["# noqa: F401", "# type: ignore[import]", "# pragma: no cover"])
