@@ -179,8 +179,10 @@ def _examples(changes: TreeDifferences) -> Iterator[Example]:
         is_judge = path.endswith(".py") and changes.kind(path) in PYTHON_JUDGES
         module = changes.module(path, now=True) if is_judge else None
         for node in ast.walk(module.tree) if module is not None else ():
-            is_test = module is not None and isinstance(node, FUNCTIONS)
-            yield from _examples_of_test(node, module.constants) if is_test else _rows(node, frozenset())
+            if module is not None and isinstance(node, FUNCTIONS):
+                yield from _examples_of_test(node, module.constants)
+            else:
+                yield from _rows(node, frozenset())
     for path in changes.data & changes.new.keys():
         for *inputs, answer in _rows_of_data(changes.now.read(path) or b""):
             asked, given = (frozenset(map(_token, _scalars(each))) for each in (inputs, answer))
@@ -208,12 +210,8 @@ def _examples_of_test(test: Function, constants: Mapping[str, ast.expr]) -> Iter
         for asked, expected in zip(sides, reversed(sides), strict=True):
             named = (values.get(name_of(each)) for each in ast.walk(asked) if isinstance(each, ast.Name))
             calls = [asked, *filter(None, named)]
-            functions = frozenset(
-                name_of(each.func)
-                for call in calls
-                for each in ast.walk(call)
-                if isinstance(each, ast.Call)
-            )
+            made = (each for call in calls for each in ast.walk(call) if isinstance(each, ast.Call))
+            functions = frozenset(name_of(each.func) for each in made)
             if functions:
                 inputs = _union(_tokens_of(call, values) for call in calls)
                 yield Example(functions, inputs, _tokens_of(expected, values))
