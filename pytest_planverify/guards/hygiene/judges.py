@@ -161,7 +161,7 @@ def _python_findings(
     fresh = [
         each
         for name, each in new.items()
-        if name not in old and each.cases and not (each.is_helper or any(each.burdens.values()))
+        if name not in old and not (each.is_helper or any(each.burdens.values()))
     ]
     for name, test in old.items() if now is not None or changes.kind(path) is JudgeKind.TEST else ():
         nodeid = f"{path}::{name}"
