@@ -12,9 +12,9 @@ import os
 from collections import Counter
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from planner.model.evidence import Evidence, Hunk, Selector
+from planner.model.evidence import Evidence, Selector
 from planner.model.verdicts import (
     CheckAtBase,
     CheckKind,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from planner.model.baseline import BaselineCheck
     from planner.model.journal import CheckRun
-    from planner.model.outcome import Check, Outcome
+    from planner.model.outcome import Check, Diagnosis, Outcome
     from planner.model.plan import Todo
     from planner.planfile.tree import FlatPlan
     from pytest_planverify.baseline.kept_baseline import KeptBaseline, Standing
@@ -139,17 +139,33 @@ class BaselineComparison:
         """Return whether a test of a todo was skipped at the baseline."""
         return self._kept.standing(below(self._flat, todo_id, nodeid)) == "skipped"
 
-    def possible_causes(self, todo: Todo, evidence: Evidence, signature: str) -> tuple[Hunk, ...]:
-        """Return the changes that may have caused a failure with this signature.
-
-        If it failed alike at the baseline, only those in files that are as they were then.
-        """
+    def failed_alike(self, todo: Todo, evidence: Evidence, signature: str) -> bool:
+        """Return whether the baseline has the failure with this signature, and no pass since."""
         by_check = since_of_check(self._kept.check(todo.parent_id or todo.id, evidence.check_id), signature)
         sinces = (self._since(todo.id, test, TestOutcome.FAILED) for test in evidence.tests)
-        is_older = by_check is Since.PRE_EXISTING and Since.NEW not in sinces
-        if not is_older or evidence.changed_since == "green":  # it has passed since the baseline
-            return evidence.hunks
-        return tuple(hunk for hunk in evidence.hunks if self._is_unchanged(hunk.path))
+        has_passed = evidence.changed_since == "green"
+        return by_check is Since.PRE_EXISTING and not has_passed and Since.NEW not in sinces
+
+    def diagnosis(
+        self, todo: Todo, evidence: Evidence, rules: Callable[[Evidence], Diagnosis]
+    ) -> Diagnosis:
+        """Return the diagnosis of a failure by ``rules``.
+
+        That of a failure that the baseline has alike ignores changes in files that have changed since then:
+        they may be the finished work of other todos, and would be blamed instead of what is at fault.
+        """
+
+        def older(changes: Iterable[Any]) -> tuple[Any, ...]:
+            return tuple(
+                each for each in changes if self._is_unchanged(below(self._flat, todo.id, each.path))
+            )
+
+        if evidence.changed is not None:
+            changes = {"changed": older(evidence.changed), "hunks": older(evidence.hunks)}
+            before = rules(evidence.model_copy(update=changes))
+            if self.failed_alike(todo, evidence, before.signature):
+                return before
+        return rules(evidence)
 
     def _is_unchanged(self, path: str) -> bool:
         """Return whether a file is as it was at the baseline; many failures ask for the same files."""

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from pytest_planverify.baseline.kept_baseline import KeptBaseline
     from pytest_planverify.session.run import SessionRun
 
-    PossibleCauses: TypeAlias = Callable[[str], tuple[Hunk, ...]]
-    """The changes that may have caused a failure with this signature."""
+    Compared: TypeAlias = Callable[[Callable[[Evidence], Diagnosis]], Diagnosis]
+    """Diagnosis of one failure, by the rules that it gets and the baseline."""
 
 TOP_TESTS = 10
 
@@ -99,7 +99,7 @@ class Assembler:
     shown_path: str
     changes: Mapping[Path, Changes]
     """Changes by root of plan and sub-plans."""
-    diagnose: Callable[[Evidence, PossibleCauses | None], Diagnosis]
+    diagnose: Callable[[Evidence, Compared | None], Diagnosis]
     recording: bool = False
     baseline: KeptBaseline | None = None
     green: GreenRevisions | None = None
@@ -178,13 +178,9 @@ class Assembler:
         return Assembled(self.result.flat, todo, _with_failures(outcome, failures), diagnosed)
 
     def _diagnosis(self, todo: Todo, evidence: Evidence) -> Diagnosis:
-        """Return the diagnosis of a failure, located without changes that were made after it.
-
-        These may be the finished work of other todos, and would precede the place that is at fault.
-        """
         if self._comparison is None:
             return self.diagnose(evidence, None)
-        return self.diagnose(evidence, partial(self._comparison.possible_causes, todo, evidence))
+        return self.diagnose(evidence, partial(self._comparison.diagnosis, todo, evidence))
 
     def _with_parent_facts(self, run: CheckRun, root: Path, todo: Todo) -> CheckRun:
         """Return the check with facts that only the parent knows: promises, permissions and changes."""
@@ -253,14 +249,16 @@ class Assembler:
 
     def _failures(self, todo: Todo, diagnosed: Iterable[tuple[Evidence, Diagnosis]]) -> list[Failure]:
         """Return one failure for each root cause, the deciding one first."""
-        groups: dict[str, tuple[Diagnosis, Evidence, dict[str, None]]] = {}
+        groups: dict[tuple[str, bool], tuple[Diagnosis, Evidence, dict[str, None]]] = {}
         for evidence, diagnosis in diagnosed:
-            first, seen, tests = groups.get(diagnosis.signature, (diagnosis, evidence, {}))
+            signature, compare = diagnosis.signature, self._comparison
+            key = signature, compare is not None and compare.failed_alike(todo, evidence, signature)
+            first, seen, tests = groups.get(key, (diagnosis, evidence, {}))
             if diagnosis.confidence > first.confidence:  # the same cause, diagnosed with more certainty
                 first, seen = diagnosis, evidence
-            groups[diagnosis.signature] = first, seen, tests | dict.fromkeys(evidence.tests)
+            groups[key] = first, seen, tests | dict.fromkeys(evidence.tests)
         failures: list[Failure] = []
-        for signature, (diagnosis, evidence, tests) in groups.items():
+        for (signature, _), (diagnosis, evidence, tests) in groups.items():
             # One cause gives two failures if some of its tests failed before the work and others did
             # not.
             parts = [(Since.UNKNOWN, tuple(tests))]
@@ -579,21 +577,16 @@ class Opinions:
         """One line each on plugins that raised or returned nonsense."""
         return tuple(self._notes)
 
-    def diagnose(self, evidence: Evidence, causes: PossibleCauses | None = None) -> Diagnosis:
+    def diagnose(self, evidence: Evidence, compared: Compared | None = None) -> Diagnosis:
         """Return the diagnosis of the first plugin that gives one, else that of the rules.
 
-        The rules locate the failure by the changes that ``causes`` returns for its signature.
+        ``compared`` applies the rules to the evidence, and compares it with the baseline.
         """
         from pytest_planverify.diagnosis import diagnose  # imported late: a passing run needs no rules
 
         if told := self._ask_plugins(evidence):
             return told
-        found = diagnose(evidence)
-        hunks = evidence.hunks if causes is None else causes(found.signature)
-        if len(hunks) == len(evidence.hunks):
-            return found
-        older = diagnose(evidence.model_copy(update={"hunks": hunks}))
-        return found.model_copy(update={"location": older.location, "candidates": older.candidates})
+        return diagnose(evidence) if compared is None else compared(diagnose)
 
     def _ask_plugins(self, evidence: Evidence) -> Diagnosis | None:
         """Return the first diagnosis of a plugin; one that raises or returns nonsense is skipped.

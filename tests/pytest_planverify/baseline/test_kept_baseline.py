@@ -331,6 +331,20 @@ def test_failure_that_the_baseline_has_alike_is_not_located_at_a_later_change(tm
     assert located("[sum(prices) - discount(prices)]") == ("total", "pre_existing"), "it fails otherwise"
 
 
+def test_an_added_test_changes_neither_owner_nor_message_of_an_older_failure(tmp_path: Path):
+    project = committed(tmp_path, 'def total(prices):\n    raise ValueError(f"{len(prices)} prices")\n')
+    planverify("baseline", "plan.yaml", cwd=project.root)
+
+    def failures(added: str) -> dict[str, tuple[str, str]]:
+        project.write({"test_shop.py": f"{TESTS}\n\ndef test_added():\n    {added}\n"})
+        found = project.verify().outcomes["t"]["failures"]
+        return {each["since"]: (each["owner"], each["stack_trace_head"]) for each in found}
+
+    older = {"pre_existing": ("product", "ValueError: 3 prices")}
+    assert failures("assert total") == older
+    assert failures("assert total([7]) == 7") == {"new": ("product", "ValueError: 1 prices"), **older}
+
+
 def test_uncommitted_green_work_belongs_to_the_commit_that_contains_it(repository: Path):
     green = GreenRevisions(repository, "p")
     (repository / "a.txt").write_text("two\n")

@@ -140,7 +140,7 @@ def test_answer_of_a_plugin_is_final_whatever_was_changed_since_the_failure() ->
     changed = FAILED.model_copy(update={"hunks": (hunk,)})
 
     assert opinions_of().diagnose(changed).candidates
-    assert not opinions_of().diagnose(changed, lambda _: ()).candidates
+    assert not opinions_of().diagnose(changed, lambda rules: rules(FAILED)).candidates
     assert opinions_of(ours=OURS).diagnose(changed, lambda _: pytest.fail("it was asked")) == OURS
 
 
