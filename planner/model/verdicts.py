@@ -105,7 +105,7 @@ class CheckAtBase(StrEnum):
     """The quality of a check at the baseline."""
 
     RED = "red"
-    """All of it failed."""
+    """It failed, and none of its tests passed."""
     MIXED = "mixed"
     """Some of its tests failed or were flaky, others passed."""
     GREEN = "green"

@@ -50,6 +50,9 @@ _ALWAYS_NEW = frozenset({"hygiene", "allowlist"})
 _PRECEDENCE = (Since.NEW, Since.UNKNOWN, Since.PRE_EXISTING, Since.FLAKY_AT_BASE)
 """Order of precedence for a failure of several tests: one new test makes it new."""
 
+_IDLE = ("skipped", "expected")
+"""States at the baseline of a test that ran there, but neither passed nor failed."""
+
 _BY_VERDICT = {
     Verdict.PASSED: CheckAtBase.GREEN,
     Verdict.FAILED: CheckAtBase.RED,
@@ -122,8 +125,8 @@ class BaselineComparison:
         sinces: dict[str, Since] = {}
         for test in tests:
             since = self._since(todo_id, test, TestOutcome.FAILED)
-            if evidence.kind is EvidenceKind.SELECTION and self._was_skipped(todo_id, test):
-                since = Since.UNKNOWN  # the test does not fail: it is skipped as before
+            if evidence.kind is EvidenceKind.SELECTION and self._was_idle(todo_id, test):
+                since = Since.UNKNOWN  # the test does not fail: it is idle as before
             # A test without a record is old if its check failed with the same signature before.
             known = since is not Since.UNKNOWN or by_check is not Since.PRE_EXISTING
             sinces[test] = since if known else by_check
@@ -135,9 +138,9 @@ class BaselineComparison:
                 parts.append((min((sinces[test] for test in named), key=_PRECEDENCE.index), named))
         return parts
 
-    def _was_skipped(self, todo_id: str, nodeid: str) -> bool:
-        """Return whether a test of a todo was skipped at the baseline."""
-        return self._kept.standing(below(self._flat, todo_id, nodeid)) == "skipped"
+    def _was_idle(self, todo_id: str, nodeid: str) -> bool:
+        """Return whether a test of a todo was skipped or expected to fail at the baseline."""
+        return self._kept.standing(below(self._flat, todo_id, nodeid)) in _IDLE
 
     def failed_alike(self, todo: Todo, evidence: Evidence, signature: str) -> bool:
         """Return whether the baseline has the failure with this signature, and no pass since."""
@@ -209,12 +212,14 @@ def since_of_check(then: BaselineCheck | None, signature: str | None) -> Since:
 
 
 def check_at_base(then: BaselineCheck | None, tests: Iterable[Standing]) -> CheckAtBase | None:
-    """Return the state of a check at the baseline: by its tests that ran there, else by its verdict.
+    """Return the state of a check at the baseline: by its tests that passed or failed, else by its verdict.
 
     Returns ``None`` if the baseline decides neither.
     """
     known = {"red": CheckAtBase.RED, "flaky": CheckAtBase.MIXED}
-    found = {known.get(each, CheckAtBase.GREEN) for each in tests if each not in ("unknown", "absent")}
+    found = {
+        known.get(each, CheckAtBase.GREEN) for each in tests if each not in ("unknown", "absent", *_IDLE)
+    }
     if not found:
         return None if then is None else _BY_VERDICT.get(then.verdict)
     return found.pop() if len(found) == 1 else CheckAtBase.MIXED

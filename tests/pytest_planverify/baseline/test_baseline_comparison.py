@@ -26,6 +26,7 @@ TESTS = {
     "t.py::green": {"outcome": "passed"},
     "t.py::flaky": {"outcome": "passed", "flaky": True},
     "t.py::skipped": {"outcome": "skipped"},
+    "t.py::expected": {"outcome": "xfailed"},
     "broken.py": {"outcome": "error"},
     "part/t.py::red": {"outcome": "failed"},
 }
@@ -63,7 +64,7 @@ def failing(*tests: str, check_id: str = "tests[0]", nodeid: str | None = None) 
 
 
 def idle(*tests: str) -> Evidence:
-    """Return the evidence of a check whose tests were skipped."""
+    """Return the evidence of a check whose tests were skipped or expected to fail."""
     return Evidence(kind=EvidenceKind.SELECTION, check_id="tests[0]", tests=tests)
 
 
@@ -116,6 +117,7 @@ def test_tests_of_a_sub_plan_are_looked_up_below_its_root(comparison: BaselineCo
         (failing("t.py::skipped"), "old", [("new", ("t.py::skipped",))]),
         (idle("t.py::skipped"), "s", [("unknown", ("t.py::skipped",))]),
         (idle("t.py::skipped"), "old", [("pre_existing", ("t.py::skipped",))]),
+        (idle("t.py::expected"), "old", [("pre_existing", ("t.py::expected",))]),
         (idle("t.py::green"), "s", [("new", ("t.py::green",))]),
         (failing(nodeid="broken.py"), "s", [("pre_existing", ())]),
         (failing(nodeid="fresh.py"), "old", [("new", ())]),

@@ -55,7 +55,9 @@ def test_a_failure_without_tests_is_compared_by_check_verdict_and_signature(
     [
         ("failed", ["red", "red", "absent"], "red"),
         ("failed", ["red", "green"], "mixed"),
-        ("failed", ["red", "skipped"], "mixed"),
+        ("failed", ["red", "skipped"], "red"),
+        ("failed", ["red", "skipped", "green"], "mixed"),
+        ("failed", ["skipped", "expected"], "red"),
         ("failed", ["red", "flaky"], "mixed"),
         ("failed", ["flaky"], "mixed"),
         ("passed", ["green", "skipped", "expected"], "green"),
@@ -67,7 +69,7 @@ def test_a_failure_without_tests_is_compared_by_check_verdict_and_signature(
         (None, ["red"], "red"),
     ],
 )
-def test_a_check_is_red_at_the_baseline_only_if_all_its_tests_were_red(
+def test_a_check_is_red_at_the_baseline_if_it_failed_and_none_of_its_tests_passed(
     verdict: str | None, known: list[Standing], worth: str | None
 ) -> None:
     then = None if verdict is None else BaselineCheck(verdict=Verdict(verdict))
