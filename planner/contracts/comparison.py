@@ -213,8 +213,7 @@ def _class(start: _Place, wanted: ClassContract) -> Iterator[ContractDifference]
     found = place.owner
     assert isinstance(found, griffe.Class)  # a name has at least one part
     name, bases = place.prefix.rstrip("."), [str(base) for base in found.bases]
-    # A subclass of Sequence[int] is one of Sequence, too.
-    known_bases = {*bases, *(base.partition("[")[0] for base in bases)}
+    known_bases = _ancestors(place.reader, found)
     # Base classes that the contract does not promise are allowed.
     for base in wanted.bases:
         likenesses = {compare_annotations(base, each, ScopeNames(found)) for each in known_bases}
@@ -232,6 +231,25 @@ def _class(start: _Place, wanted: ClassContract) -> Iterator[ContractDifference]
             )
     for method in wanted.methods:
         yield from _function(place, method)
+
+
+def _ancestors(reader: ModuleReader, found: griffe.Class) -> set[str]:
+    """Return the base classes of a class, and theirs if the project or Python itself defines them."""
+    names = {str(base) for base in found.bases}
+    classes = [found]
+    for each in classes:  # grows while it is read
+        for base in each.bases:
+            # A subclass of Sequence[int] is one of Sequence, too.
+            name = str(base).partition("[")[0]
+            full = resolve(name, ScopeNames(each)) or ""
+            builtin = getattr(builtins, full, None)
+            names.add(full or (name if each is found else f"{each.module.path}.{name}"))
+            names.update(at.__name__ for at in (builtin.__mro__ if isinstance(builtin, type) else ()))
+            module, local = reader.follow(each.module, name)
+            inherited = None if uncertainty(module, local) else definitions(module).get(local)
+            if inherited is not None and inherited.is_class and inherited not in classes:
+                classes.append(inherited)
+    return names
 
 
 # -- signatures, annotations and defaults --------------------------------------------------------------
