@@ -461,13 +461,15 @@ def frames_of(error: ExceptionFact) -> tuple[Frame, ...]:
 
 
 def removals_of(name: str, evidence: Evidence) -> list[Hunk]:
-    """Return the changes of the product that remove the definition of a name; none if one adds it, too."""
+    """Return the product's changes that remove a definition or import of a name; none if one adds it."""
     signs: dict[str, list[Hunk]] = {}
     for hunk in evidence.hunks if name else ():
         # In a function a name without self is a variable. An argument has no blanks around its sign.
         is_of_function = not (hunk.function or "A").rpartition(".")[2].lstrip("_")[:1].isupper()
         owner = r"self\." if is_of_function else r"(?:self\.)?"
         found = rf"(?:(?:async )?def |class ){re.escape(name)}\b|{owner}{re.escape(name)}(?:: | = )"
+        if not is_of_function:
+            found += rf"|(?:from \S+ )?import .*\b{re.escape(name)}\b"
         if hunk.side is Side.PRODUCT:
             # Blanks of the same line only: the next one may be unchanged.
             for sign in re.findall(rf"^([+-])[^\S\n]*(?:{found})", hunk.text, re.MULTILINE):

@@ -182,13 +182,16 @@ def _add_changes(
         # Comments do not affect tests, but they may affect tools, as directives of linters do.
         if evidence.nodeid is not None and is_remark(hunk):
             continue
+        is_certain = any(hunk is each for each in certain)
+        is_apart = holder is not None and not _may_define(hunk, called)
+        if is_apart and certain and not is_certain:
+            continue  # known to be another's fault, although the test may execute only this function
         suspect = get(hunk.path, hunk.function, hunk.line, hunk.side or Side.PRODUCT)
-        if holder is not None:
-            suspect.is_apart = not _may_define(hunk, called)
-            suspect.is_missing |= not certain and hunk.path == holder and not suspect.is_apart
-        if missing and not certain:
+        suspect.is_apart = is_apart
+        suspect.is_missing |= is_certain
+        if not certain:
+            suspect.is_missing |= hunk.path == holder and not is_apart
             suspect.is_missing |= not missing.isdisjoint(_IDENTIFIER.findall(hunk.text))
-        suspect.is_missing |= any(hunk is each for each in certain)
         if suspect.hunk is None or _size(hunk) > _size(suspect.hunk):
             suspect.hunk, suspect.line = hunk, hunk.line
 

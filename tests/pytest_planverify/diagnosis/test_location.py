@@ -460,3 +460,14 @@ def test_code_at_module_level_is_named_by_its_position_alone() -> None:
 def test_of_equally_suspicious_functions_the_enclosed_one_precedes_the_enclosing_one() -> None:
     executed = (ran("create_app"), ran("create_app.<locals>.view"))
     assert ranked(failure(executed=executed)) == ["create_app.view", "create_app"]
+
+
+def test_change_that_removed_the_import_of_a_missing_name_precedes_executed_changes() -> None:
+    removal = hunk(None, CART).model_copy(update={"text": "-from .sums import total"})
+    hunks = (removal, hunk("main", CART))
+    facts = {"name": "total", "object_type": "module shop.cart", "object_side": Side.PRODUCT}
+    executed = (ran("main").model_copy(update={"path": CART}),)
+    lacking = error("AttributeError", "", IN_TEST, **facts)
+    found = diagnose(failed(lacking, hunks=hunks, changed=changed(CART), executed=executed, red_tests=1))
+    assert found.location == Location(path=CART, line=12)
+    assert "restore it; the change at shop/cart.py:12 removed it" in found.suggestion
