@@ -250,7 +250,7 @@ class _Repair:
             yield from (named + block(_numbered(excerpt, most, marks), language) for most in _EXCERPT_LINES)
 
         if excerpt is not None:
-            yield 2, *source(excerpt)
+            yield 4, *source(excerpt)
         if frames:
             calls = [f"{frame.path}:{frame.line} {frame.function}" for frame in frames]
             yield 3, f"- Called through: {' → '.join(map(code, calls))}"

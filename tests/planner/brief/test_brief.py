@@ -502,6 +502,17 @@ def test_the_source_is_shortened_before_it_is_omitted() -> None:
     assert {page.count("first_operand") for page in pages} == {20, 12, 8, 5, 0}
 
 
+def test_a_longer_excerpt_takes_no_room_from_what_is_said() -> None:
+    source = SourceExcerpt(path="shop/cart.py", line=9, first_line=5, lines=("    step = first" * 6,) * 20)
+    context = FailureContext(todo_id="t1", evidence=(evidence(),), excerpts=(source,))
+    seen = outcome(failure(suggestion="total returns 0."), failure(Category.LINT_ERROR))
+    said = ("- Diagnosis: ", "- Called through: ", "- Also failing", "- The failing criterion alone")
+    pages = [brief(seen, context=context, max_tokens=tokens) for tokens in range(200, 1200, 20)]
+    shown = [page for page in pages if "first" in page]
+    assert shown
+    assert all(each in page for each in said for page in shown)
+
+
 def test_an_excerpt_that_begins_with_a_blank_line_has_line_numbers() -> None:
     assert "\n  2 | RATE = 19" in brief(context=excerpt("", "RATE = 19"))
 
