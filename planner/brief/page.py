@@ -275,7 +275,10 @@ class _Repair:
         if evidence is not None and evidence.exceptions:
             raised = evidence.exceptions[0]
             lines = [line for line in raised.message[:_LONGEST_MESSAGE].split("\n") if line.strip()]
-            head = f"{raised.type}: {' '.join(lines[:_MOST_MESSAGE])}" if len(lines) > 1 else head
+            # Of a comparison these lines show the difference, after others that are equal.
+            marked = [line for line in lines[1:] if line.lstrip().startswith(("- ", "+ "))]
+            told = [*lines[:1], *(marked or lines[1:])][:_MOST_MESSAGE]
+            head = f"{raised.type}: {' '.join(told)}" if len(lines) > 1 else head
         if head := head or (check.reason if check else None):
             yield 1, f"- Message: {code(head, limit=_LONGEST_HEAD)}"
         if evidence is not None:

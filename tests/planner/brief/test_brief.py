@@ -203,6 +203,12 @@ def test_a_minimal_outcome_of_another_controller_gives_a_brief() -> None:
     assert f"`pytest {TEST_ID}`" in brief(minimal, context=None, todo=Todo(id="t1", title="The cart"))
 
 
+def test_of_a_message_the_lines_that_differ_are_shown_before_those_that_are_equal() -> None:
+    message = "assert 'a...c' == 'a...c'\n  Skipping 9 characters\n    a\n- b1\n?  ^\n+ b2\n?  ^\n  c"
+    page = brief(None, evidence(exceptions=(raised(message=message),)))
+    assert "- Message: `AssertionError: assert 'a...c' == 'a...c' - b1 + b2`\n" in page
+
+
 def test_a_diagnosis_that_repeats_the_message_is_left_out() -> None:
     failure = Failure(
         category=Category.METRIC_UNMET,
