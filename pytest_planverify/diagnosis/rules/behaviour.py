@@ -236,7 +236,7 @@ def _comparison(case: Case, test: str, given: str | None, function: Frame | None
     expects = right if operator in ("==", "is") else f"{operator} {right}"
     if operator.endswith("containing"):
         expects = f"one {expects}"
-    if operator == "!=":
+    if operator in ("!=", "is not"):
         expects = f"anything but {right}"
     # Of ``len(total(x)) == 2`` the function returned what ``len`` was applied to, not the compared value.
     clipped = left.strip("…") if "…" in left else None

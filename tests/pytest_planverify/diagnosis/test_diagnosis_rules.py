@@ -201,6 +201,7 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_test(error("AssertionError", "1 != 2", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "got 1 where it expects 2"),
     (_test(error("AssertionError", "assert 1 != 1", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "anything but 1"),
     (_test(error("AssertionError", "a message\nassert 1 != 1", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "anything but 1"),
+    (_test(error("AssertionError", "assert None is not None", TEST)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "expects anything but None"),
     (_test(error("AssertionError", "assert 'a' == 'b'", _with_source(TEST, "assert wanted == strip(raw)"))), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "got 'b' where it expects 'a'"),
     (_test(error("AssertionError", "assert 'a' in 'b'", _with_source(TEST, "assert 'a' in out"))), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "got 'b' where it expects one containing 'a'"),
     (_test(error("AssertionError", "assert 3 < 2", TEST), phase="setup"), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "expects < 2"),
