@@ -234,9 +234,8 @@ class ModuleShelf:
         module = self._modules[name]
         self._install(name, own)
         del sys.modules[name]  # the import in progress inserts it itself
-        original = cast("ModuleSpec", module.__spec__)
-        # The loader returns the module as it is; its own spec is restored afterwards.
-        spec = ModuleSpec(name, cast("Any", _PreloadedLoader(module, original)), origin=original.origin)
+        original = module.__spec__ or ModuleSpec(name, None)
+        spec = ModuleSpec(name, cast("Any", _PreloadedLoader(module)), origin=original.origin)
         spec.submodule_search_locations = original.submodule_search_locations
         return spec
 
@@ -296,16 +295,23 @@ class ModuleShelf:
 
 
 class _PreloadedLoader:
-    """Loader of a module that has been executed in the server."""
+    """Loader of a module that has been executed in the server.
 
-    def __init__(self, module: types.ModuleType, spec: ModuleSpec) -> None:
-        self._module, self._spec = module, spec
+    It returns the module as it is and restores its spec afterwards. An object without a spec, which the
+    code of the module has inserted in its own place, is inserted again.
+    """
 
-    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
-        return self._module
+    def __init__(self, module: types.ModuleType) -> None:
+        self._module, self._spec = module, module.__spec__
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType | None:
+        return self._module if self._spec else None
 
     def exec_module(self, module: types.ModuleType) -> None:
-        module.__spec__ = self._spec
+        if self._spec:
+            module.__spec__ = self._spec
+        else:
+            sys.modules[module.__name__] = self._module
 
 
 def _has_extensions(modules: Iterable[types.ModuleType]) -> bool:

@@ -305,6 +305,23 @@ def test_modules_inserted_by_hand_stay_attributes_of_their_package(world: World)
 
 
 @in_a_fork
+def test_object_that_a_module_inserts_in_its_own_place_is_served(world: World):
+    text = """
+    import sys, types
+    stand_in = sys.modules[__name__] = types.ModuleType(__name__)
+    stand_in.value = 1
+    """
+    world.install({**HEAVY, "heavy/part.py": dedent(text)})
+
+    world.preload("heavy", "heavy.part")
+
+    import heavy.part  # type: ignore[import-not-found]
+
+    assert (heavy.part.value, world.restarts) == (1, [])
+    assert heavy.part is sys.modules["heavy.part"]
+
+
+@in_a_fork
 def test_module_that_a_test_imports_is_executed_under_the_conditions_of_the_test(world: World):
     world.install({"heavy.py": "import sys\nplace = sys.platform\n"})
 
