@@ -139,13 +139,15 @@ def worker_start(given: GivenOptions, command: Sequence[str], *, scratch: Path, 
     """
     own = {option.name for option in split_options(command)}
     measures = any(option.startswith("--cov") for option in own)
+    # What only addopts request applies to the command from a shell, too.
+    is_alone = measures and not given.demands_coverage
     paths = {"unused": scratch / "unused", "allure": scratch / "allure" / name}
     args: list[str] = []
     for option in given.options:
         if option.name in _IN_WORKERS:
             if option.name not in own:
                 args += (word.format(**paths) for word in _IN_WORKERS[option.name])
-        elif not (measures and option.name.startswith(("--cov", "--no-cov"))):
+        elif not (is_alone and option.name.startswith(("--cov", "--no-cov"))):
             args += given.words_for(_WORKER, option)
     args += _without_annotations(given, own)
     # pytest-cov warns of options behind --no-cov.

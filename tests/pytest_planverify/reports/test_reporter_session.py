@@ -192,6 +192,21 @@ def test_reporters_of_a_command_override_those_of_the_run() -> None:
     assert "COVERAGE_FILE" not in start.env
 
 
+def test_coverage_that_addopts_request_applies_to_a_command_with_further_options_of_it() -> None:
+    found = given(ini="--cov=shop --cov-fail-under=80")
+
+    start = worker(found, "tests --cov-report=xml")
+
+    assert start.args == (
+        "-o",
+        "addopts=",
+        "--cov=shop",
+        "--cov-fail-under=80",
+        "tests",
+        "--cov-report=xml",
+    )
+
+
 @pytest.mark.parametrize(
     ("command", "autoload", "kept"),
     [
