@@ -337,9 +337,11 @@ def death_evidence(command: JudgedCommand, death: Death, *, nodeid: str | None) 
     session.
     """
     subject = nodeid or death.file or "the session"
+    # pytest-timeout ends a process by an exit, and at a limit of the test's own.
+    is_ours = death.end.timed_out and death.end.exit_code is None
     how = (
         f"was stopped after {command.limit_seconds:g} s"
-        if death.end.timed_out
+        if is_ours
         else f"ended the process with {how_it_ended(death)}"
     )
     kind = EvidenceKind.TEST if nodeid else EvidenceKind.COLLECTION if death.file else EvidenceKind.SESSION
@@ -352,7 +354,7 @@ def death_evidence(command: JudgedCommand, death: Death, *, nodeid: str | None) 
         headline=f"{subject} {how}",
         longrepr=death.end.stack or "",
         stderr_tail=death.output[-4_000:],
-        limit_seconds=command.limit_seconds,
+        limit_seconds=command.limit_seconds if is_ours else None,
         timed_out=death.end.timed_out,
         process=death.end,
         tests=(nodeid,) if nodeid else (),

@@ -607,6 +607,8 @@ START_SECONDS = 60.0
 _TICK = 0.05
 _LOG_BYTES = 1_000_000
 """Bytes that are kept of the end of a worker's log."""
+_STOPPED_ITSELF = re.compile(r"(?:\A|\n)\++ Timeout \++\Z")
+"""The last line of a process that pytest-timeout ends by its method ``thread``."""
 _TAIL_BYTES = 20_000
 """Bytes that are kept of the end of a dead worker's log and of each file of stacks."""
 
@@ -805,6 +807,8 @@ class Watcher:
         # One file for each process of pytest-xdist.
         stacks_folder = Path(spec.stacks).parent
         stacks = [self._tail_of(path) for path in sorted(stacks_folder.glob(Path(spec.stacks).name + "*"))]
+        output = self._tail_of(Path(spec.log)) if spec.log else ""
+        timed_out = timed_out or _STOPPED_ITSELF.search(output) is not None
         death = Death(
             ProcessEnd(
                 exit_code=exited.code,
@@ -814,7 +818,7 @@ class Watcher:
             ),
             None if running is None else running.nodeid,
             file,
-            self._tail_of(Path(spec.log)) if spec.log else "",
+            output,
             phase=None if running is None else self._phase(),
             raised=record.stopped_by,
         )

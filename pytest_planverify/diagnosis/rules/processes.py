@@ -25,6 +25,7 @@ _FROM_A_TERMINAL = ("SIGINT", "SIGHUP", "SIGQUIT")
 _INTERNAL, _USAGE = 3, 4  # exit codes of pytest
 _OURSELVES = frozenset({"pytest_planverify", "planner"})
 _OUR_PATH = re.compile(r"(?:^|/)(?:pytest_planverify|planner)/")
+_TIMEOUT_MESSAGE = re.compile(r"Timeout \(?>(\d+(?:\.\d+)?)s\b")
 _PROOF_AT = 3
 """Number of runs with mixed results that proves flakiness without doubt."""
 
@@ -82,10 +83,13 @@ def limit_passed(case: Case) -> Hit:
     """A time limit was passed, whether or not the test noticed."""
     evidence, frames = case.evidence, case.error.frames
     frame = last_frame_of(frames, Side.PRODUCT) or case.stuck_at or last_frame_of(frames, Side.TEST)
-    limit = f" of {evidence.limit_seconds:g} s" if evidence.limit_seconds else ""
+    # The project may give pytest-timeout a shorter limit than that of the criterion.
+    named = _TIMEOUT_MESSAGE.match(case.error.message)
+    seconds = float(named[1]) if named else evidence.limit_seconds
+    limit = f" of {seconds:g} s" if seconds else ""
     # The test's own duration may be shorter than the limit, which includes what runs around it.
     duration = evidence.duration_seconds or 0
-    took = f" after {duration:.1f} s" if duration > (evidence.limit_seconds or 0) else ""
+    took = f" after {duration:.1f} s" if duration > (seconds or 0) else ""
     if evidence.swallowed_timeout:
         how = ", but reports a pass: its code catches the timeout and continues."
     elif frame is None:

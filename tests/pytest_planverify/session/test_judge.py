@@ -169,6 +169,15 @@ def test_crashed_session_fails_with_its_exit_and_last_output(
     assert (end.signal, end.complete) == ("SIGKILL" if was_killed else "SIGSEGV", False)
 
 
+def test_process_that_pytest_timeout_ends_has_not_exceeded_the_limit_of_the_criterion():
+    record = session_of("timeout").died(code=1, timed_out=True, **IN_TEST)
+
+    (evidence,) = judge(command("a.py"), record).evidence
+
+    assert (evidence.timed_out, evidence.limit_seconds) == (True, None)
+    assert evidence.headline == "a.py::0 ended the process with exit status 1"
+
+
 def test_soft_limit_is_reported_as_a_timeout_of_the_test():
     timeout = [{**FAILURE, "timed_out": True}]
     session = Session().collected("a").test("a", "failed", duration_ms=2_500, evidence=timeout)
