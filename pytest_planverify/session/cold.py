@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import traceback
+from dataclasses import replace
 from os import _exit as exit_process  # bound early: a test may replace it for good
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -38,6 +39,8 @@ _INNER = "--inner"
 
 def start_cold(spec: WorkerSpec) -> Worker:
     """Start a worker in a new interpreter. Raises :class:`ForkServerDied` if that fails."""
+    # What this run's start has added to ``sys.path`` is not there; an equal entry is the installation's.
+    spec = replace(spec, start=replace(spec.start, script_paths=()))
     owns_terminal = spec.log is None
     stream = None if owns_terminal else subprocess.DEVNULL
     try:

@@ -51,6 +51,7 @@ class Bench:
         self.heard = Heard()
         self.look: Any = lambda: None
         """Called repeatedly while a worker runs."""
+        self.script_paths: tuple[str, ...] = ()
         self.server = ForkServer() if forks else None
         self.pool = None if self.server is None else WarmPool(self.server, root / ".planverify")
         self.folder = RunFolder(root, "run")
@@ -70,7 +71,7 @@ class Bench:
                     workers=1, worker_args=("-p", "no:cacheprovider"), invocation_dir=self.root
                 ),
                 progress=self.heard,
-                script_paths=(),
+                script_paths=self.script_paths,
                 reporting=Unreported(),
             )
             self.workers = Workers(facts, self.pool, self.folder, flat, lambda: self.look())

@@ -140,6 +140,20 @@ def test_interpreter_that_starts_no_worker_is_reported(
         run(Bench(tmp_path, forks=False), "normal")
 
 
+@pytest.mark.parametrize("bench", ["cold"], indirect=True)
+def test_new_interpreter_keeps_an_installed_folder_that_is_also_the_one_of_the_run(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+):
+    root = str(bench.root)
+    monkeypatch.setenv("PYTHONPATH", root, prepend=os.pathsep)
+    bench.script_paths = (root,)
+    bench.write({"shop.py": "", "tests/test_x.py": "import shop\ndef test_1(): pass\n"})
+
+    record = bench.run("pytest tests/test_x.py")
+
+    assert outcomes(record) == ["passed"]
+
+
 @forked_and_cold
 def test_endless_test_is_killed_with_its_stack(bench: Bench):
     record = run(bench, "loop", seconds=SHORT)
@@ -176,6 +190,16 @@ def test_suspended_time_does_not_count_towards_the_limit_of_a_test(
 
     assert outcomes(record) == ["passed"]
     assert (record.death, record.timed_out) == (None, False)
+
+
+def test_process_that_pytest_timeout_ends_is_a_timeout_of_its_test(bench: Bench):
+    options = ("-p", "pytest_timeout", "--timeout=0.2", "--timeout-method=thread")
+
+    record = run(bench, "sleeps", *options)
+
+    assert outcomes(record) == ["timeout"]
+    end = death_of(record).end
+    assert (end.timed_out, end.exit_code) == (True, 1)
 
 
 def test_soft_limit_fails_only_the_slow_test(bench: Bench):
