@@ -351,7 +351,7 @@ def _asked_of_pytest(case: Case) -> tuple[str, str | None] | None:
     if case.is_error("_pytest.fixtures.FixtureLookupError"):
         return f"the fixture {error.name or 'that is named'}", PLUGIN_OF_FIXTURE.get(error.name or "")
     if error.message.startswith("async def functions are not natively supported"):
-        return "running an async function", "pytest-asyncio or anyio"
+        return "running an async function", "pytest-asyncio or anyio, or mark the test for it"
     if found := _UNKNOWN_MARK.match(error.message):
         mark = found["strict"] or found["warned"]
         return f"the mark {mark}", PLUGIN_OF_MARK.get(mark)
