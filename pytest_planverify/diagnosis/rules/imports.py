@@ -406,6 +406,8 @@ def import_failed(case: Case) -> Hit | None:
     """A module lacks a name that is imported from it, or an import failed in another way."""
     found, message = _imported_name(case), case.error.message
     if found is None:
+        if case.raised_at is None:  # such as that of a plugin, which pytest imports
+            return None
         if _is_raised_by_hand(case) and not _DEPENDENCY_WORDS.search(message):
             return None
         owner = Owner.TEST if case.in_test else Owner.PRODUCT

@@ -206,6 +206,7 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_test(error("AssertionError", "assert 'a' == 'b'", _with_source(TEST, "assert wanted == strip(raw)"))), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "got 'b' where it expects 'a'"),
     (_test(error("AssertionError", "assert 'a' in 'b'", _with_source(TEST, "assert 'a' in out"))), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "got 'b' where it expects one containing 'a'"),
     (_test(error("AssertionError", "assert 3 < 2", TEST), phase="setup"), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test", "expects < 2"),
+    ({**_session(), "exceptions": (error("ImportError", 'Error importing plugin "x"', LIBRARY),)}, C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "raised-outside-project", 'plugin "x"'),
     (_test(error("AssertionError", "no lock", LIBRARY), phase="setup"), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "raised-outside-project", "without code of the project"),
     (_test(error("RuntimeError", "wrapped", PRODUCT), error("ConnectionRefusedError", "no", PRODUCT, bases="OSError", errno=111)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable", "could not be reached"),
     (_test(), C.UNKNOWN, Owner.UNKNOWN, "unknown", "test_a"),
