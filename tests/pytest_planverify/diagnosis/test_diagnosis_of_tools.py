@@ -71,6 +71,35 @@ def test_tool_output_decides_the_diagnosis(row: dict[str, Any]) -> None:
         assert f"{found.location.path}:{found.location.line}" == row["place"]
 
 
+ABSENT = {
+    "shellcheck kite.sh": "kite.sh: kite.sh: openBinaryFile: does not exist (No such file or directory)",
+    "shfmt -d kite.sh": "lstat kite.sh: no such file or directory",
+    "vulture kites": "Error: kites could not be found.",
+    "rstcheck kites.rst": "WARNING:rstcheck_core.runner:Path does not exist or is not a file: 'kites.rst'.",
+    "typos kites": "argument `kites` is not found",
+    "sqlfluff lint kites": "User Error: Specified path does not exist. Check it/they exist(s): kites.",
+    "just fly": "error: justfile does not contain recipe `fly`",
+    "task fly": 'task: Task "fly" does not exist',
+    "pre-commit run fly": "No hook with id `fly` in stage `pre-commit`",
+    "python -m build kites": "ERROR Source kites is not a directory",
+    "npm run fly:high": 'npm error Missing script: "fly:high"',
+}
+
+
+@pytest.mark.parametrize(("cmd", "output"), ABSENT.items(), ids=ABSENT)
+def test_a_word_of_the_command_that_any_tool_does_not_find_is_a_fault_of_the_plan(
+    cmd: str, output: str
+) -> None:
+    found = diagnose(evidence_of(Printed(cmd, output)))
+    assert (found.category, found.rule) == (Category.TEST_NOT_FOUND, "command-asks-for-nothing")
+    assert f" {cmd.split()[-1]}, which" in (found.suggestion or "")
+
+
+def test_what_a_line_of_source_does_not_find_is_no_fault_of_the_command() -> None:
+    output = "main.c:3:10: fatal error: kite.h: No such file or directory"
+    assert diagnose(evidence_of(Printed("make kite.h", output))).category is not Category.TEST_NOT_FOUND
+
+
 def test_tool_output_before_a_timeout_is_not_the_cause() -> None:
     evidence = evidence_of(Printed.of(OUTPUTS["mypy-of-a-changed-test"]))
     assert diagnose(evidence.model_copy(update={"timed_out": True})).category is Category.TEST_TIMEOUT
