@@ -36,10 +36,14 @@ _MILD = frozenset({"warning", "warn", "information", "info", "style", "note", "h
 def read_findings(tool: Tool, stdout: str, stderr: str) -> tuple[Finding, ...]:
     """Return the findings in the output of a tool, errors first, otherwise in the order of the output.
 
-    If the tool's own format finds nothing, the generic one is tried.
+    If the tool's own format finds no file, those of the checkers that it may have started follow, then the
+    generic one.
     """
     text = _LONG_LINE.sub(r"\1", clean(f"{stdout}\n{stderr}", limit=MAX_OUTPUT))
-    found = list(_read(tool.output, text)) or list(_read("generic", text))
+    found: list[Finding] = []
+    for name in (tool.output, "checkers", "generic"):
+        if not any(each.path for each in found):
+            found += _read(name, text)
     unique = list(dict.fromkeys(found))
     # The sort is stable: within errors and within warnings, the tool's own order stays.
     unique.sort(key=lambda finding: finding.severity in _MILD)
@@ -91,9 +95,8 @@ def output_table() -> dict[str, Any]:
 
 
 def _format(name: str) -> dict[str, Any]:
-    """Return a format of the table; the generic one for an unknown name."""
-    formats = output_table()["formats"]
-    return formats.get(name) or formats["generic"]
+    """Return a format of the table; an empty one for an unknown name."""
+    return output_table()["formats"].get(name, {})
 
 
 @cache
@@ -177,7 +180,7 @@ _FUNCTIONS = {"unittest": _unittest, "traceback": _traceback}
 def _grouped(name: str, text: str) -> Iterator[Finding]:
     """Yield findings in lines below a heading that names their file."""
     pattern = re.compile(output_table()["grouped"][name])
-    heading = re.compile(output_table()["headings"].get(name, r"(?P<path>\S.*)"))
+    heading = re.compile(output_table()["headings"].get(name, r"(?P<path>(?!\W+$)\S.*)"))
     file: dict[str, str] = {}
     for line in text.splitlines():
         # Without a heading first, a line is no finding, as it has no file.

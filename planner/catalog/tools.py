@@ -23,7 +23,7 @@ class Tool:
 
     name: str
     purpose: Purpose
-    output: str = "generic"
+    output: str = ""
     programs: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     subcommands: tuple[str, ...] = ()

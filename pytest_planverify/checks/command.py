@@ -189,13 +189,13 @@ def _module_that_is_missing(command: Command, process: ProcessResult) -> str | N
 def _headline(
     findings: tuple[Finding, ...], stdout: str, stderr: str, reason: str, exit_code: int | None
 ) -> str:
-    """Return the first finding, else the last line of the output that says something, else the reason."""
+    """Return the first finding, preferably with a file, else the last line with a word, else the reason."""
     if findings:
-        first = findings[0]
+        first = next((each for each in findings if each.path), findings[0])
         place = ":".join(str(part) for part in (first.path, first.line) if part is not None)
         said = ": ".join(part for part in (place, first.code, first.message) if part)
         return f"{said} (exit status 0)" if exit_code == 0 else said
-    output = [line for line in (stderr or stdout).splitlines() if line.strip()]
+    output = [line for line in (stderr or stdout).splitlines() if re.search(r"\w", line)]
     lines = [line.strip() for line in output if not _AFTER_ERROR.fullmatch(line.rstrip())] or output
     # The last line of a success that proves nothing, such as "All done", is no reason.
     return clean(lines[-1], limit=500) if lines and exit_code != 0 else reason

@@ -63,7 +63,8 @@ _ERRNO = re.compile(r"^\[Errno (?P<errno>\d{1,9})\] [^:]*(?:: '(?P<path>[^']*)')
 _NO_ATTRIBUTE = re.compile(
     r"^(?:module '(?P<module>[\w.]+)'|'(?P<kind>[\w.]+)' object) has no attribute '(?P<name>\w+)'"
 )
-_LIBRARY = re.compile(r"/(?:site|dist)-packages/(?P<package>[^/.]+)")
+_LIBRARY = re.compile(r"(?:/(?:site|dist)-packages|^/.*/bin)/(?P<package>[^/.]+)")
+"""A file of a library, or the script in the folder of programs that calls it."""
 _STDLIB = re.compile(r"/lib(?:64)?/python\d\.\d+t?/|\\Lib\\|^<frozen ")
 _FRAMEWORK = frozenset({"pytest", "_pytest", "pluggy", "xdist", "execnet"})
 

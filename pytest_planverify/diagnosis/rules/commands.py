@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _CHECKERS = frozenset({"lint", "type_check"})
-_RUNNERS = frozenset({"make", "tox", "nox", "npm", "pnpm", "yarn", "pre-commit"})
+_RUNNERS = frozenset(tool.name for tool in TOOLS if tool.targets)
 """Tools that only start others: the command's purpose does not determine which tool complained."""
 
 _PARSING, _ABOUT_TYPES = tuple(CODES["parsing"]), tuple(CODES["about_types"])
@@ -328,7 +328,7 @@ def _kind_of(case: Case, finding: Finding) -> str | None:
     return (
         ("type" if _is_type(finding) else None)
         or ("style" if _is_style(finding) else None)
-        or ("build" if is_compiled else None)
+        or ("build" if is_compiled and finding.severity else None)
     )
 
 
@@ -416,7 +416,7 @@ def reader_of_purpose(purpose: str) -> Reader:
 
     def read(case: Case) -> Hit | None:
         command = case.command
-        lines = [line for line in command.output_tail.splitlines() if line.strip()]
+        lines = [line for line in command.output_tail.splitlines() if re.search(r"\w", line)]
         speaks = any(not _RUNNER_REMARK.match(line.strip()) for line in lines)
         # The purpose of ``make check`` is validation by name, but such targets mostly run tests.
         is_runner = command.tool in _RUNNERS and command.purpose == "validate" and speaks
