@@ -117,7 +117,12 @@ def _judge(
         reason = f"it exited with 0, but that proves nothing: {proof}"
         vacuous = "all_skipped" if "skipped" in proof else "nothing_collected"
     findings = tuple(
-        each.model_copy(update={"path": each.path and _below(root, each.path).removeprefix("./")})
+        each.model_copy(
+            update={
+                "path": each.path and _below(root, each.path).removeprefix("./"),
+                "message": _below(root, each.message),
+            }
+        )
         for each in read_findings(tool, process.stdout, process.stderr)
     )
     process = replace(process, stdout=_below(root, process.stdout), stderr=_below(root, process.stderr))

@@ -375,8 +375,8 @@ _PROMISES = ("own module", "package", "interface")
 
 
 def _complaint(case: Case, findings: Sequence[Finding], *, promise: bool) -> Hit:
-    """Return the hit for the first finding, with the number of further ones."""
-    first = findings[0]
+    """Return the hit for the first finding, if any of a changed file, with the number of others."""
+    first = next((each for each in findings if each.path and case.is_changed(each.path)), findings[0])
     path = within_project(first.path, case.evidence) if first.path else None
     where = f" at {path}:{first.line}" if path and first.line else f" at {path}" if path else ""
     code = f" [{first.code}]" if first.code else ""

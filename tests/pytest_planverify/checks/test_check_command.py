@@ -163,6 +163,20 @@ def test_failure_has_a_location_and_paths_relative_to_the_root(tmp_path: Path) -
     assert str(tmp_path) not in evidence.model_dump_json()
 
 
+def test_message_of_a_finding_has_paths_relative_to_the_root(tmp_path: Path) -> None:
+    (tmp_path / "check.py").write_text(f"raise SystemExit('a.py:1: {tmp_path}/b.py is no list')")
+
+    (finding,) = command_fact(run("python check.py", tmp_path)).findings
+
+    assert (finding.path, finding.message) == ("a.py", "b.py is no list")
+
+
+def test_last_line_with_a_word_is_the_headline(tmp_path: Path) -> None:
+    (tmp_path / "check.py").write_text("print('[{\\n\"code\": 1\\n}]')\nraise SystemExit(1)")
+
+    assert run("python check.py", tmp_path).evidence[0].headline == '"code": 1'
+
+
 def test_path_that_only_ends_like_the_root_stays_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "check.py").write_text(f"raise SystemExit('/home{tmp_path}/a.py, file://{tmp_path}/b.py')")
 
