@@ -54,6 +54,8 @@ class BaselineCheck(ReadValue):
     cmd: str | None = None
     tests: tuple[str, ...] = ()
     """The node ids that it selected, relative to its plan's root."""
+    findings: dict[str, int] = Field(default_factory=dict[str, int])
+    """How often its tool reported each finding, by file, code and message; empty if not all are known."""
 
 
 class BaselineTodo(ReadValue):

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from planner.model.baseline import BaselineCheck
+    from planner.model.evidence import CommandFact
     from planner.model.journal import CheckRun
     from planner.model.outcome import Check, Diagnosis, Outcome
     from planner.model.plan import Todo
@@ -116,7 +117,7 @@ class BaselineComparison:
         """
         if evidence.check_id in _ALWAYS_NEW:
             return [(Since.NEW, tuple(tests))]
-        by_check = since_of_check(self._kept.check(todo_id, evidence.check_id), signature)
+        by_check = since_of_check(self._kept.check(todo_id, evidence.check_id), signature, evidence.command)
         if not tests:
             if evidence.nodeid is None:
                 return [(by_check, ())]
@@ -144,7 +145,8 @@ class BaselineComparison:
 
     def failed_alike(self, todo: Todo, evidence: Evidence, signature: str) -> bool:
         """Return whether the baseline has the failure with this signature, and no pass since."""
-        by_check = since_of_check(self._kept.check(todo.parent_id or todo.id, evidence.check_id), signature)
+        then = self._kept.check(todo.parent_id or todo.id, evidence.check_id)
+        by_check = since_of_check(then, signature, evidence.command)
         sinces = (self._since(todo.id, test, TestOutcome.FAILED) for test in evidence.tests)
         has_passed = evidence.changed_since == "green"
         return by_check is Since.PRE_EXISTING and not has_passed and Since.NEW not in sinces
@@ -197,15 +199,22 @@ def since_of(now: TestOutcome, then: Standing) -> Since:
     return Since.FIXED if then in ("red", "expected") else Since.UNKNOWN
 
 
-def since_of_check(then: BaselineCheck | None, signature: str | None) -> Since:
+def since_of_check(
+    then: BaselineCheck | None, signature: str | None, command: CommandFact | None = None
+) -> Since:
     """Return how a failure without tests compares with the baseline, by its check's verdict and signatures.
 
-    ``then`` is the check at the baseline, or ``None`` if it is not known.
+    ``then`` is the check at the baseline, or ``None`` if it is not known. The findings of a ``command`` are
+    compared one by one, if the baseline has them.
     """
     if then is None:
         return Since.UNKNOWN
     if then.verdict is Verdict.FLAKY:
         return Since.FLAKY_AT_BASE
+    if then.findings and command is not None and command.findings:
+        from pytest_planverify.diagnosis.signatures import count_findings  # late: loads the rules
+
+        return Since.NEW if count_findings(command) - Counter(then.findings) else Since.PRE_EXISTING
     if signature is not None and signature in then.signatures:
         return Since.PRE_EXISTING
     return Since.NEW if then.verdict is Verdict.PASSED or then.verdict.is_red else Since.UNKNOWN

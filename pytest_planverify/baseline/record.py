@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from planner.catalog.output import MAX_FINDINGS
 from planner.errors import BaselineError, OutcomeFileError, PlannerError
 from planner.model.baseline import (
     Baseline,
@@ -30,6 +31,7 @@ from planner.model.baseline import (
     JudgePatch,
     SessionInventory,
 )
+from planner.model.journal import CheckJudged
 from planner.model.plan import TodoStatus
 from planner.model.taxonomy import Category
 from planner.model.verdicts import TestOutcome
@@ -46,9 +48,11 @@ from pytest_planverify.baseline.repository import Repository
 from pytest_planverify.baseline.work_tree import WorkTree, judges_of
 from pytest_planverify.baseline.worktrees import checkout, counterpart, environment_for
 from pytest_planverify.checks.processes import run_process
+from pytest_planverify.diagnosis.signatures import count_findings
 from pytest_planverify.journal import read_journal
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from planner.model.outcome import OutcomeDocument
@@ -126,7 +130,7 @@ def make_baseline(
         revision=seen.revision,
         python=platform.python_version(),
         pytest=document.run.pytest,
-        todos=dict(todos_of(flat, document)),
+        todos=dict(todos_of(flat, document, findings_in(records))),
         tests=dict(sorted(tests.items())),
         files={
             path: file.model_copy(update={"kind": judges.kind_of(path)})
@@ -152,8 +156,23 @@ def records_of(document: OutcomeDocument, root: Path) -> Sequence[Record]:
         return ()
 
 
-def todos_of(flat: FlatPlan, document: OutcomeDocument) -> Iterator[tuple[str, BaselineTodo]]:
-    """Yield each todo id with the todo's state and checks."""
+def findings_in(records: Iterable[Record]) -> dict[tuple[str, str], Counter[str]]:
+    """Return the findings of each command that failed in a run, by todo and check."""
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for record in records:
+        if record.get("record") == "check_judged":
+            judged = CheckJudged.model_validate(record)
+            for command in (each.command for each in judged.evidence if each.command):
+                # Of more, some were dropped: a finding that is not among these need not be new.
+                if len(command.findings) < MAX_FINDINGS:
+                    found[judged.todo_id, judged.check.id] = count_findings(command)
+    return found
+
+
+def todos_of(
+    flat: FlatPlan, document: OutcomeDocument, findings: Mapping[tuple[str, str], Counter[str]]
+) -> Iterator[tuple[str, BaselineTodo]]:
+    """Yield each todo id with the todo's state and checks; ``findings`` are those of commands."""
     for outcome in document.outcomes:
         is_claimed = flat.loaded.plan.todo(outcome.todo_id).status is TodoStatus.CLAIMED
         checks: dict[str, BaselineCheck] = {}
@@ -164,6 +183,7 @@ def todos_of(flat: FlatPlan, document: OutcomeDocument) -> Iterator[tuple[str, B
                 signatures=tuple(dict.fromkeys(filter(None, signatures))),
                 cmd=check.cmd,
                 tests=tuple(dict.fromkeys(test.nodeid for test in check.tests)),
+                findings=dict(findings.get((outcome.todo_id, check.id), {})),
             )
         yield outcome.todo_id, BaselineTodo(state=outcome.state, claimed=is_claimed, checks=checks)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -114,6 +115,13 @@ def first_line(message: str) -> str:
 def complaints(command: CommandFact) -> list[str]:
     """Return a tool's distinct findings, as code and masked message, sorted."""
     return sorted({f"{finding.code or ''} {mask(finding.message)}" for finding in command.findings})
+
+
+def count_findings(command: CommandFact) -> Counter[str]:
+    """Return how often a tool reported each finding, by file, code and masked message."""
+    return Counter(
+        f"{each.path or ''}: {each.code or ''} {mask(each.message)}" for each in command.findings
+    )
 
 
 def _facts(case: Case) -> Iterable[str]:

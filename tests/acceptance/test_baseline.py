@@ -40,6 +40,7 @@ FILES = {
     "tests/data.json": "{}",
     "conftest.py": "import sys, pathlib\nsys.path.insert(0, str(pathlib.Path(__file__).parent))\n",
     "pytest.ini": "[pytest]\naddopts = --planverify-confirm=0\n",
+    "old/unused.py": "import os\n",
     "build/made.txt": "by hand\n",
     ".gitignore": "build/\n",
 }
@@ -58,6 +59,8 @@ TODOS: dict[str, dict[str, Any]] = {
     "legacy": {"verify": "pytest tests/test_old.py"},
     "adds": {"verify": "pytest tests/test_add.py"},
     "lints": {"verify": "ruff check calc.py --select F"},
+    "old-finding": {"verify": "ruff check old/unused.py --select F"},
+    "new-finding": {"verify": "ruff check old --select F"},
 }
 WORK = {
     "calc.py": "def add(a, b):\n    return a + b\n\ndef mul(a, b):\n    return a * b\n\n"
@@ -65,6 +68,8 @@ WORK = {
     "tests/test_new.py": "import calc\ndef test_new(): assert calc.add(2, 2) == 4\n"
     "def test_later(): assert calc.mul(2, 2) == 5\n",
     "tests/test_skip.py": "def test_skip(): pass\n",
+    "old/unused.py": "# It is used.\nimport os\n",
+    "old/new.py": "import os\n",
 }
 
 
@@ -187,6 +192,8 @@ def test_verdicts_take_the_baseline_into_account(project: Project) -> None:
         "legacy": "failed",
         "adds": "passed",
         "lints": "passed",
+        "old-finding": "failed",
+        "new-finding": "failed",
     }
     assert "passed at the baseline already" in verdict(found["was-green"])[1]
     assert "skipped at the baseline" in verdict(found["was-skipped"])[1]
@@ -213,10 +220,14 @@ def test_verdicts_take_the_baseline_into_account(project: Project) -> None:
     assert run.document is not None
     assert run.document["summary"]["tests_since"] == Counter(since.values())
     assert found["legacy"]["failure_evidence"]["since"] == "pre_existing"
+    assert found["old-finding"]["failure_evidence"]["since"] == "pre_existing"
+    assert found["new-finding"]["failure_evidence"]["since"] == "new"
     assert found["legacy"]["at_base"] == "open"
     assert found["legacy"]["checks"][0]["at_base"] == "mixed"
     assert found["still-red"]["checks"][0]["at_base"] == "red"
-    assert run.document["causes"][-1]["because"] == "it failed before the work began"
+    *_, old, remarks = run.document["causes"]
+    assert old["because"] == "it failed before the work began"
+    assert [each["todo_id"] for each in remarks["todos"]] == ["old-finding", "new-finding"]
     assert "1 newly red, 1 red before, 1 flaky before, 2 fixed" in run.output
 
 

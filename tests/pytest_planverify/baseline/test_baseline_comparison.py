@@ -174,7 +174,7 @@ def test_todos_and_tests_are_recorded_as_the_run_found_them(
     )
     run = document(outcome("t", "T", state, found, plan="p"))
 
-    ((todo_id, held),) = todos_of(flat, run)
+    ((todo_id, held),) = todos_of(flat, run, {})
     ((nodeid, recorded),) = record.tests_of(flat, run)
 
     assert (todo_id, held.state, held.checks["tests[0]"].verdict) == ("t", state, verdict)

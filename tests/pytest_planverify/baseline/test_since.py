@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from planner.model.baseline import BaselineCheck
+from planner.model.evidence import CommandFact, Finding
 from planner.model.verdicts import CheckAtBase, TestOutcome, Verdict
 from pytest_planverify.baseline.comparison import check_at_base, since_of, since_of_check
 from pytest_planverify.baseline.kept_baseline import Standing
+from pytest_planverify.diagnosis.signatures import count_findings
 
 PASSED, FAILED = ("passed", "xpassed"), ("failed", "error", "timeout", "crashed")
 TABLE = [
@@ -48,6 +50,30 @@ def test_a_failure_without_tests_is_compared_by_check_verdict_and_signature(
     signatures = () if verdict in ("passed", "not_run") else ("abc",)
     then = None if verdict is None else BaselineCheck(verdict=Verdict(verdict), signatures=signatures)
     assert since_of_check(then, signature) == since
+
+
+@pytest.mark.parametrize(
+    ("now", "since"),
+    [
+        ([("a.py", "'os' imported but unused")], "pre_existing"),
+        ([("a.py", "'os' imported but unused")] * 2, "pre_existing"),
+        ([("a.py", "'os' imported but unused")] * 3, "new"),
+        ([("b.py", "'os' imported but unused")], "new"),
+        ([("a.py", "line too long (90 > 79)")], "pre_existing"),
+        ([], "new"),
+    ],
+)
+def test_findings_of_a_tool_are_new_unless_the_baseline_has_each_of_them_in_its_file(
+    now: list[tuple[str, str]], since: str
+) -> None:
+    def command(findings: list[tuple[str, str]]) -> CommandFact:
+        made = tuple(Finding(path=path, line=at, message=text) for at, (path, text) in enumerate(findings))
+        return CommandFact(argv=("ruff", "check"), tool="ruff", purpose="lint", findings=made)
+
+    old = [("a.py", "'os' imported but unused"), ("a.py", "'re' imported but unused")]
+    known = count_findings(command([*old, ("a.py", "line too long (80 > 79)")]))
+    then = BaselineCheck(verdict=Verdict.FAILED, signatures=("abc",), findings=dict(known))
+    assert since_of_check(then, "other", command(now)) == since
 
 
 @pytest.mark.parametrize(
