@@ -57,7 +57,7 @@ class PlanRun:
         self.named_log: Path | None = None
         """Log that the user named; suggested follow-up commands must name it, too."""
         self._document = found.document if found.plan_change is None else None
-        """The outcomes; ``None`` if there are none or the plan has changed since."""
+        """The outcomes; ``None`` if there are none, the plan has changed since, or the work was undone."""
         self._now = datetime.now(UTC)
         """Time assumed for outcomes that name none: that of their file, else the current time."""
         with suppress(OSError):
@@ -108,7 +108,7 @@ class PlanRun:
                 remarks += refused
         # A read-only checkout still shows what comes next.
         try:
-            if keep and run.found.document is not None:
+            if keep and run._document is not None:
                 run.save()
         except LogError as error:
             remarks.append(f"{error}; attempts are not counted across runs")
@@ -245,7 +245,8 @@ class PlanRun:
         another version of the plan, or the last verification restarts the run. Raises ``LogError`` if the
         named log cannot be continued, or if a log follows other rules.
         """
-        self.log = given or plan_logs(self.tree.loaded)[-1]
+        logs = plan_logs(self.tree.loaded)
+        self.log = given or logs[-1]
         state, events = None, []
         if self.log.exists():
             with RunLog.read(self.log) as log:
@@ -257,6 +258,10 @@ class PlanRun:
                     f"{self.log}: it was written by another version, as an event is refused: "
                     f"{error.problem}; move the log away to begin a new run"
                 ) from None
+            # An undo leaves an empty log behind that of its run: older outcomes are of files that are gone.
+            undone_at = 0.0 if events or given or not logs[1:] else self.log.stat().st_mtime
+            if self._now.timestamp() < undone_at:
+                self._document = None
             outcomes = (each for each in events if isinstance(each, Verified))
             self._reported = {(each.outcome.todo_id, each.run_id) for each in outcomes}
         if state is not None:

@@ -87,6 +87,8 @@ def test_undo_restores_the_files_from_before_the_run_and_can_be_undone(worked: W
     assert tree(worked.root) == {**worked.before, "shop/notes.txt": "mine, and later\n"}
     asked = run(worked.root, "next")
     assert "changed since the run; the verdicts of price are out of date" in asked.output
+    assert "executing: 0 of 1 todo done" in asked.output
+    assert "3 verifications, 1 run," in run(worked.root, "history").output  # next has begun no other
     assert worked.undo().exit_code == 4
     for words in (["status"], ["explain", "plan.yaml"], ["history"]):
         assert run(worked.root, *words).exit_code == 0, words
