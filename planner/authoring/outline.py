@@ -38,6 +38,9 @@ _PIECE = re.compile(
 _PHASE = re.compile(r"(?:phase|stage|milestone|step)\s+\w+\s*[:.–-]\s*(.+)", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(```+|~~~+)")
 _SPAN = re.compile(r"(?<!`)(`++)(.+?)(?<!`)\1(?!`)")
+_SHELLS = ("", "sh", "bash", "zsh", "shell", "console")
+"""The languages of fences whose lines may be commands; in others, only those of the catalog are."""
+_LIKE_COMMAND = re.compile(r"(?:\./)?[a-z][\w./-]* [^=(\s].*")
 _LINK = re.compile(r"\[([^\[\]]*)\]\((?:[^()]|\([^()]*\))*\)")
 _TAB = 4
 _BELOW_HEADINGS = 10
@@ -60,6 +63,8 @@ class Piece:
     in_order: bool = False
     """Whether each part builds on the one before: parts that are numbered, headings or phases."""
     commands: list[str] = field(default_factory=list[str])
+    refused: list[str] = field(default_factory=list[str])
+    """Code that looks like a command, but is none that the catalog accepts."""
     parts: list[Piece] = field(default_factory=list["Piece"])
 
     @property
@@ -120,7 +125,7 @@ def read_outline(text: str) -> Piece:
     """
     root = Piece(title="")
     above: list[tuple[int, Piece]] = [(-1, root)]
-    fence, count = "", 0
+    fence, language, count = "", "", 0
     for number, raw in enumerate(clean(text).splitlines(), 1):
         line = raw.expandtabs(_TAB).rstrip()
         depth = _BELOW_HEADINGS + len(line) - len(line.lstrip())
@@ -144,6 +149,7 @@ def read_outline(text: str) -> Piece:
             texts = [line.strip().removeprefix("$ ")] if fence else []
             # A fence is closed by one of the same characters that is not shorter.
             if marker:
+                language = language if fence else line.strip().strip(marker[1][0]).strip()
                 fence = "" if fence and marker[1].startswith(fence) else fence or marker[1]
         else:
             # A line continues the nearest item above with a smaller indent, but never leaves its heading.
@@ -155,7 +161,7 @@ def read_outline(text: str) -> Piece:
             root.title = one_line(line, limit=LONGEST_GOAL)
         elif line:
             current.lines.append(line)
-            _add_commands(current, texts)
+            _add_commands(current, texts, is_code=bool(fence) and language not in _SHELLS)
     return root
 
 
@@ -199,10 +205,15 @@ def _plain_title(text: str) -> str:
     return " ".join(text.split()).lstrip(" :;,\u2013\u2014").rstrip(" :;,\u2013\u2014-")
 
 
-def _add_commands(piece: Piece, texts: list[str]) -> bool:
-    """Add those texts to the piece that the catalog accepts as commands; return whether there are any."""
+def _add_commands(piece: Piece, texts: list[str], *, is_code: bool = False) -> bool:
+    """Add those texts to the piece that the catalog accepts as commands; return whether there are any.
+
+    Others that look like commands are added to ``refused``, unless they are code of another language.
+    """
     # A single word in a code span is more often a name than a command; ``pytest`` is the exception.
-    words = (" ".join(text.split()) for text in texts)
+    words = [" ".join(text.split()) for text in texts]
     found = [each for each in words if (" " in each or each[:6] == "pytest") and accepted_command(each)]
     piece.commands += [each for each in dict.fromkeys(found) if each not in piece.commands]
+    likely = [] if is_code else filter(_LIKE_COMMAND.fullmatch, words)
+    piece.refused += [each for each in likely if each not in found]
     return bool(found)

@@ -109,6 +109,9 @@ def init(
         page = read_page(source)
         plan = plan_of_list(page, here.name or "project", root=root)
         nothing = f"{source}: it has no check boxes; write each todo as a line: - [ ] Write the parser"
+        refused = [f"- line {each.line}: {code}" for each in page.walk() for code in each.refused]
+        title = f"No criteria, as the catalog has no such commands ({program()} tools lists it):"
+        notes += [title, *refused] if refused else []
     else:
         repository = read_repository(here)
         plan = plan_of_repository(repository, root=root)
