@@ -281,6 +281,12 @@ def _vector(command: str | list[str], source: str, root: Path) -> tuple[str, ...
     if words[0] in ("python", "python3") and shutil.which(words[0]) is None:
         words = [sys.executable, *words[1:]]
     if shutil.which(words[0]) is None:
+        role, equals, _ = words[0].partition("=")
+        if equals:
+            raise PlannerError(
+                f"{source}: '{role}' is no role, and '{words[0]}' no program; the roles are "
+                f"{', '.join(_ROLES)}"
+            )
         raise PlannerError(
             f"{source}: the program '{words[0]}' was not found; install it, or name its path"
         )

@@ -356,6 +356,11 @@ def test_invalid_agents_configuration_is_refused_with_its_location(
     assert "\n" not in str(caught.value)
 
 
+def test_a_misspelt_role_of_an_agent_is_no_missing_program(tmp_path: Path) -> None:
+    with pytest.raises(PlannerError, match=r"'codr' is no role, .*; the roles are .*coder"):
+        parse_agents(["codr=cat {brief}"], tmp_path)
+
+
 def test_other_braces_in_the_command_of_an_agent_stay(tmp_path: Path) -> None:
     vector = parse_agents(["python '{\"x\": 1}' {} {breif} {brief}"], tmp_path).vector(Role.CODER)
 
