@@ -26,6 +26,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from planner.cli.arguments import choose_plan
 from planner.cli.exits import UsageMistake
 from planner.errors import PlannerError
+from planner.text.display import listed
 from planner.text.sanitizing import one_line
 from pytest_planverify.harness.agent_commands import CommandResult, run_planverify, verify_plan
 
@@ -47,6 +48,22 @@ class _Cancelled(Exception):
     """Raised in the thread of a call that the agent has cancelled."""
 
 
+class _StrictServer(MCPServer[Any]):
+    """The SDK's server, which would ignore unknown arguments: a verification of more than was asked."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], *more: Any) -> Any:
+        """Call a tool; refuse arguments that it does not have, and name those that it has."""
+        for tool in await self.list_tools():
+            known = tool.input_schema["properties"]
+            unknown = [each for each in arguments if each not in known]
+            if tool.name == name and unknown:
+                text = f"{name} has no argument {listed(unknown, 3)}; it has {listed([*known], 3)}"
+                return _tool_result(
+                    CommandResult(text=one_line(f"planverify: {text}", limit=300), status=2)
+                )
+        return await super().call_tool(name, arguments, *more)
+
+
 class PlanServer:
     """Tools for one folder; each method without an underscore is one, except ``build``."""
 
@@ -56,9 +73,9 @@ class PlanServer:
         self._plan = plan
         self._seconds = seconds
 
-    def build(self) -> MCPServer[Any]:
+    def build(self) -> _StrictServer:
         """Return the SDK's server, with the tools registered by the names of the methods."""
-        server: MCPServer[Any] = MCPServer(
+        server = _StrictServer(
             "planverify",
             instructions=INSTRUCTIONS,
             version=metadata.version("pytest-planverify"),

@@ -96,6 +96,7 @@ def test_an_invalid_mcp_call_is_answered_with_one_line(shop: Example, tmp_path: 
     calls: list[Call] = [
         ("verify", {"todo": "prize"}),
         ("verify", {"plan": "none.yaml"}),
+        ("verify", {"todos": ["price"]}),  # an unknown argument, which must not widen the verification
         ("brief", {"todo": "prize"}),
         ("brief", {"todo": "--in-place"}),
         ("status", {"todo": "--outcomes=/etc/passwd"}),
@@ -105,7 +106,9 @@ def test_an_invalid_mcp_call_is_answered_with_one_line(shop: Example, tmp_path: 
         ("status", {"plan": "loop.yaml"}),
         ("explain", {"word": "x" * 200_000}),  # longer than an argument of a command may be
     ]
-    for call, result in zip(calls, ask(shop.root, calls), strict=True):
+    results = ask(shop.root, calls)
+    assert text_of(results[2]) == "planverify: verify has no argument todos; it has plan, todo"
+    for call, result in zip(calls, results, strict=True):
         assert result.is_error, call
         assert text_of(result).count("\n") == 0, call
         assert "secret_" not in text_of(result), call
