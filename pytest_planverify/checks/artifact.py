@@ -30,7 +30,7 @@ from planner.text.sanitizing import clean
 from pytest_planverify.checks.result import Judgement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterable
 
     _Validate = Callable[[str, Any], None]
 
@@ -43,8 +43,10 @@ MAX_SCHEMA_SECONDS = 10
 MAX_FAULTS = 20
 """Number of faulty matches that are reported."""
 
+_SHALLOW = 20
+"""Depth up to which a document cannot be what makes its validation endless."""
 _DEFAULT_MIN_BYTES = ArtifactSpec.model_fields["min_bytes"].default
-"""Minimum size that holds without any in the plan; for a folder it demands at least one file in it."""
+"""Minimum size that holds without any in the plan; for a folder it demands at least one such file in it."""
 
 
 def check_artifact(spec: ArtifactSpec, root: Path, *, check_id: str = "") -> Judgement:
@@ -185,7 +187,8 @@ def _check_one(path: str, spec: ArtifactSpec, root: Path, validate: _Validate | 
     is_of_file = has_size or spec.sha256 is not None or spec.json_schema is not None
     file = _existing(root, path, may_be_folder=not is_of_file)
     if file.is_dir():
-        if spec.min_bytes and not any(names for _, _, names in os.walk(file)):
+        files = (os.path.join(folder, name) for folder, _, names in os.walk(file) for name in names)
+        if spec.min_bytes and not any(os.path.isfile(each) and os.path.getsize(each) for each in files):
             raise _Fault("empty", path)
         return
     # The cheapest conditions come first: a file of the wrong size need not be read.
@@ -216,6 +219,8 @@ def _existing(root: Path, path: str, *, may_be_folder: bool = False) -> Path:
         raise _Fault("outside_root", path)
     if not file.exists():
         raise _Fault("missing", path, nearest=RootedFiles(root).near(path))
+    if path.endswith("/") and not file.is_dir():
+        raise _Fault("not_a_file", path, expected="a folder", actual="a file")
     # Reading a pipe would wait for ever, and a device may have no end.
     if not file.is_file() and not (may_be_folder and file.is_dir()):
         kind = "a folder" if file.is_dir() else "a device, socket or pipe"
@@ -264,6 +269,12 @@ def _time_limit(seconds: float) -> Generator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, left)
         signal.signal(signal.SIGALRM, before)
+
+
+def _depth(value: Any) -> int:
+    """Return how deeply lists and objects are nested in a JSON document."""
+    parts: Iterable[Any] = value.values() if isinstance(value, dict) else value
+    return 1 + max(map(_depth, parts), default=0) if isinstance(value, list | dict) else 0
 
 
 def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
@@ -325,6 +336,10 @@ def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
         try:
             with using():  # references and patterns are only resolved while a document is validated
                 errors: list[Any] = list(islice(validator.iter_errors(document), MAX_SCHEMA_ERRORS))
+        except RecursionError as error:
+            if _depth(document) > _SHALLOW:
+                raise
+            raise bad("it refers to itself without end") from error
         except ArithmeticError as error:  # a number beyond those of floats
             raise _Fault("schema", path, expected=named, actual=f"it cannot be checked: {error}") from error
         if errors:

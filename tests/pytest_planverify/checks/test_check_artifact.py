@@ -73,6 +73,8 @@ def test_artifact_within_its_limits_passes(path: str, options: dict[str, Any], r
         ("broken", {}, "missing"),
         ("out/empty.txt", {}, "empty"),
         ("out/deep", {}, "empty"),
+        ("hollow", {}, "empty"),
+        ("out/a.json/", {}, "not_a_file"),
         ("out/a.json", {"min_bytes": 12}, "too_small"),
         ("out/a.json", {"max_bytes": 10}, "too_large"),
         ("out/*.csv", {}, "no_match"),
@@ -94,6 +96,9 @@ def test_artifact_outside_its_limits_has_a_problem(
     path: str, options: dict[str, Any], expected: str, root: Path
 ) -> None:
     os.mkfifo(root / "pipe")
+    (root / "hollow").mkdir()
+    (root / "hollow/empty.txt").touch()
+    os.mkfifo(root / "hollow/pipe")
     (root / "broken").symlink_to("gone")
     (root / "link").symlink_to(root.parent / "secret.txt")
     assert problem(root, path, **options) == expected
@@ -152,8 +157,8 @@ def test_deeply_recursive_schema_does_not_crash(root: Path) -> None:
     (root / "deep.json").write_text("[" * 900 + "]" * 900)
     check(root, "deep.json", schema="rec.json")
     (root / "self.json").write_text('{"$ref": "#"}')
-    assert problem(root, "out/a.json", schema="self.json") == "schema"
-    assert "does not satisfy self.json" in (check(root, "out/a.json", schema="self.json").reason or "")
+    assert problem(root, "out/a.json", schema="self.json") == "bad_schema"
+    assert "it refers to itself without end" in (check(root, "out/a.json", schema="self.json").reason or "")
 
 
 @pytest.mark.parametrize(
