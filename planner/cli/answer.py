@@ -88,7 +88,8 @@ def give_answer(
     engine is kept in the run, which the caller has to save. Raises ``UsageMistake`` if nothing is asked
     about the todo, if it is unclear which question is answered, or if ``text`` is blank.
     """
-    if not text.strip():
+    text = text.strip()
+    if not text:
         raise UsageMistake("the answer is empty; answer yes, no, or with a reason")
     state = run.state
     asked = state.questions.get(name)

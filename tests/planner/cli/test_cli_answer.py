@@ -121,7 +121,8 @@ def answers(command: Command) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("said", "answer", "note"), [("yes", "yes", None), ("No", "no", None), ("too dark", "no", "too dark")]
+    ("said", "answer", "note"),
+    [("yes", "yes", None), (" Yes ", "yes", None), ("No", "no", None), ("too dark", "no", "too dark")],
 )
 def test_a_manual_criterion_is_answered_for_the_next_run(
     manual: Command, said: str, answer: str, note: str | None
