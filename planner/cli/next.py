@@ -671,7 +671,7 @@ class _NextScreen(Screen):
     def _waiting(self) -> Iterator[tuple[str, str]]:
         """Yield the todos that wait for a failed todo, for files, or for another branch, each with why."""
         state = self._run.state
-        for name, red in sorted(state.blocked().items()):
+        for name, red in state.blocked().items():
             yield name, f"blocked by {red}"
         steps = ((each.next_step.behind, each.id) for each in self._records.values() if each.next_step)
         for holder, name in sorted(steps):

@@ -196,7 +196,7 @@ class State:
         return {**self.records, **blocked}
 
     def blocked(self) -> dict[str, str]:
-        """Return the ids of blocked todos, each with the failing todo that blocks it.
+        """Return the ids of blocked todos in order of rank, each with the failing todo that blocks it.
 
         If several do, it is the first in order of id.
         """
@@ -213,7 +213,7 @@ class State:
                 # A failing todo of a sub-plan also blocks what depends on its parent.
                 if record.within and record.within not in found and not record.is_branch:
                     pending.append(record.within)
-        return found
+        return dict(sorted(found.items(), key=lambda each: self.records[each[0]].rank))
 
     def dependencies(self, record: TodoRecord) -> Iterator[TodoRecord]:
         """Yield the dependencies of a todo, for a primary todo without branches."""

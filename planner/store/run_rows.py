@@ -134,7 +134,7 @@ class RunRows:
         self._run |= {
             "state": state,
             "events": after.events,
-            "blocked": [] if state == INTERRUPTED else sorted(after.blocked()),
+            "blocked": [] if state == INTERRUPTED else [*after.blocked()],
         }
         if after.plan_state.is_final or state == INTERRUPTED:
             self._run |= {"closed": self._at, "blocked_since": None}

@@ -246,6 +246,16 @@ def test_selecting_todos_hides_what_others_wait_for(command: Command):
     assert after.endswith("\n\nWaiting (1)\n  d: blocked by a\n")
 
 
+def test_waiting_and_blocked_todos_are_listed_in_the_order_of_the_plan(command: Command):
+    command.plan(with_test("z"), *(with_test(name, dependencies=["z"]) for name in "yax"))
+    command.outcomes(failed("z"), *(pending(name, state="blocked") for name in "yax"))
+
+    assert command("next", "plan.yaml").out.endswith(
+        "Waiting (3)\n  y: blocked by z\n  a: blocked by z\n  x: blocked by z\n"
+    )
+    assert ": y, a, x\n" in command("history", "plan.yaml").out
+
+
 def test_a_named_todo_is_shown_with_the_steps_before_its_repair_and_without_those_of_others(
     command: Command,
 ):

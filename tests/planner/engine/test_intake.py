@@ -145,6 +145,13 @@ def test_a_dependant_is_judged_only_once_its_dependency_is_done():
     assert people.run(red("t2"), green("t1")).asked == [("implement", "t2_branch_01")]
 
 
+def test_blocked_todos_are_in_the_order_of_the_plan():
+    todos = (todo("b"), todo("a"), todo("y", dependencies=("b",)), todo("x", dependencies=("a",)))
+    people = People(*todos).run(red("b"), red("a"))
+
+    assert [*people.state.blocked()] == ["y", "x"]
+
+
 def test_todos_with_one_cause_share_the_repair_of_the_first():
     same = {"signature": "a" * 12}
     people = People(todo("t1"), todo("t2")).run(red("t1", **same), red("t2", **same))
