@@ -19,7 +19,7 @@ from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from planner.cli.answer import give_answer, give_decision, login_name
-from planner.cli.exits import UsageMistake
+from planner.cli.exits import UsageMistake, program
 from planner.errors import PlannerError
 from planner.model.actions import AskHuman, QuestionKind
 from planner.model.events import BranchChanges
@@ -69,7 +69,7 @@ def create_app(plan: Path, root: Path, token: str) -> FastAPI:
     pages.filters["moment"] = moment
 
     def page(name: str, status: int = 200, **shown: Any) -> HTMLResponse:
-        text = pages.get_template(name).render(csrf=csrf, plan=str(plan), **shown)
+        text = pages.get_template(name).render(csrf=csrf, program=program(), plan=str(plan), **shown)
         return HTMLResponse(text, status)
 
     # As middleware, it also covers static files and unknown paths.

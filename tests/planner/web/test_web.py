@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 from httpx import Response
 from planner_command import Command, failed, with_test
 
+from planner.cli import exits
 from planner.web.app import create_app
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m"
@@ -45,6 +46,11 @@ def fields(text: str) -> dict[str, str]:
 def decide(client: TestClient, **given: Any) -> Response:
     """Send the form of the open question with these fields."""
     return client.post("/questions", data=fields(client.get("/questions").text) | given)
+
+
+def test_pages_are_headed_by_the_name_of_the_program(client: TestClient, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(exits, "_program", ["planverify", ""])
+    assert "<strong>planverify</strong>" in client.get("/").text
 
 
 def test_pages_require_the_token(client: TestClient):
