@@ -489,7 +489,8 @@ class _TypeReader:
         inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         match base:
             case "typing.Literal":  # strings here are values, not quoted types
-                return {f"{base}[{', '.join(sorted(map(ast.unparse, inner)))}]"}
+                values = map(ast.unparse, inner)
+                return {each if each == "None" else f"{base}[{each}]" for each in values}
             case "typing.Annotated" | "dataclasses.InitVar" if inner:
                 return self._members(inner[0])
             case "typing.Optional" | "typing.Union" if inner:

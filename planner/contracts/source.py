@@ -30,7 +30,7 @@ SOURCE_FOLDERS = ("", "src/", "lib/")
 COMPILED_SUFFIXES = (".so", ".pyd", ".pyi", ".pyx")
 """Endings of modules without a Python source that could be compared."""
 MAX_SOURCE_BYTES = 16 * 1024 * 1024
-MAX_REEXPORTS = 5
+MAX_REEXPORTS = 50
 """Limit of the chain of imports through which a name is followed."""
 
 

@@ -375,6 +375,11 @@ def test_a_re_export_is_reported_under_its_promised_name(project: Project) -> No
         assert found == ("run", "p/impl.py", problem)
 
 
+def test_a_name_is_followed_through_a_long_chain_of_re_exports(project: Project) -> None:
+    project.write(**{f"m{at}": f"from m{at + 1} import run" for at in range(9)}, m9="def run(a): ...")
+    assert project.differences("m0", functions=[{"name": "run", "parameters": [{"name": "a"}]}]) == ()
+
+
 # -- whole signatures, and arbitrary code --------------------------------------------------------------
 
 HEAD = (
