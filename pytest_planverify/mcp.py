@@ -51,7 +51,7 @@ class _Cancelled(Exception):
 class _StrictServer(MCPServer[Any]):
     """The SDK's server, which would ignore unknown arguments: a verification of more than was asked."""
 
-    async def call_tool(self, name: str, arguments: dict[str, Any], *more: Any) -> Any:
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         """Call a tool; refuse arguments that it does not have, and name those that it has."""
         for tool in await self.list_tools():
             known = tool.input_schema["properties"]
@@ -61,7 +61,7 @@ class _StrictServer(MCPServer[Any]):
                 return _tool_result(
                     CommandResult(text=one_line(f"planverify: {text}", limit=300), status=2)
                 )
-        return await super().call_tool(name, arguments, *more)
+        return await super().call_tool(name, arguments, context)
 
 
 class PlanServer:

@@ -214,6 +214,6 @@ def _add_commands(piece: Piece, texts: list[str], *, is_code: bool = False) -> b
     words = [" ".join(text.split()) for text in texts]
     found = [each for each in words if (" " in each or each[:6] == "pytest") and accepted_command(each)]
     piece.commands += [each for each in dict.fromkeys(found) if each not in piece.commands]
-    likely = [] if is_code else filter(_LIKE_COMMAND.fullmatch, words)
-    piece.refused += [each for each in likely if each not in found]
+    if not is_code:
+        piece.refused += [each for each in words if _LIKE_COMMAND.fullmatch(each) and each not in found]
     return bool(found)

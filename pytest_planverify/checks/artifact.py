@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from planner.model.evidence import ArtifactFact, Evidence
 from planner.model.outcome import FixtureUse
@@ -273,8 +273,10 @@ def _time_limit(seconds: float) -> Generator[None]:
 
 def _depth(value: Any) -> int:
     """Return how deeply lists and objects are nested in a JSON document."""
-    parts: Iterable[Any] = value.values() if isinstance(value, dict) else value
-    return 1 + max(map(_depth, parts), default=0) if isinstance(value, list | dict) else 0
+    if not isinstance(value, dict | list):
+        return 0
+    parts = cast("Iterable[Any]", value.values() if isinstance(value, dict) else value)
+    return 1 + max(map(_depth, parts), default=0)
 
 
 def _validator(spec: ArtifactSpec, root: Path) -> _Validate | None:
