@@ -38,6 +38,8 @@ _STATUSES = range(6)
 """pytest's exit statuses; with any other the process has not ended as its session wanted."""
 _RAN = (0, 1, 5)
 """pytest's exit statuses of sessions that ran their tests, if any."""
+_NOT_FOUND = (126, 127)
+"""Exit statuses with which a shell says that a program cannot be executed or found."""
 _USAGE_ERROR = 4
 """pytest's exit status for a command line that it does not understand."""
 
@@ -83,7 +85,7 @@ def run_foreign(
         try:
             result = run_process(argv, cwd=root, env=env, timeout_seconds=limit, watch=watch)
         except OSError as error:
-            return _not_started(judged, launcher, args, error)
+            return _not_started(judged, launcher, args, error.strerror or str(error))
         # A missing, incomplete or invalid report is no witness.
         with suppress(*_NO_REPORT):
             record, witness = read_report(file, attempt), attempt
@@ -91,6 +93,10 @@ def run_foreign(
         if result.exit_code != _USAGE_ERROR:  # the usage error of an unknown option: no such plugin there
             break
     assert result is not None
+    # A shim found no interpreter: pytest would have printed something.
+    if witness is Witness.EXIT_CODE and result.exit_code in _NOT_FOUND and not result.stdout.strip():
+        said = without_secrets(result.stderr.strip().partition("\n")[0])
+        return _not_started(judged, launcher, args, said or f"exit status {result.exit_code}")
     _add_end(record, result)
     judgement = judge(judged, record)
     judgement.duration_ms, judgement.witness = result.duration_ms, witness
@@ -135,10 +141,10 @@ def without_reports(args: Sequence[str]) -> list[str]:
 
 
 def _not_started(
-    judged: JudgedCommand, launcher: Sequence[str], args: Sequence[str], error: OSError
+    judged: JudgedCommand, launcher: Sequence[str], args: Sequence[str], why: str
 ) -> Judgement:
     """Return the judgement of a command whose interpreter cannot be started: inconclusive."""
-    reason = f"{launcher[0]} cannot be started: {error.strerror or error}"
+    reason = f"{launcher[0]} cannot be started: {why}"
     fact = CommandFact(argv=(*launcher, *args), tool="pytest", purpose="test", found=False)
     evidence = judged.evidence(EvidenceKind.COMMAND, reason, command=fact)
     return Judgement(

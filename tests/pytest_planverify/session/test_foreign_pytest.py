@@ -219,6 +219,21 @@ def test_exit_status_that_is_none_of_pytest_is_the_death_of_the_process(late: bo
     assert (judgement.verdict, end.exit_code, end.complete) == (Verdict.FAILED, 7, False)
 
 
+def test_interpreter_that_a_shim_does_not_find_is_not_at_fault_in_the_product(tmp_path: Path):
+    shim = tmp_path / "python3.9"
+    shim.write_text("#!/bin/sh\necho 'pyenv: python3.9: command not found' >&2\nexit 127\n")
+    shim.chmod(0o755)
+
+    judgement = run_foreign(
+        COMMAND, (str(shim), "-m", "pytest"), ("test_x.py",), root=tmp_path, env=os.environ, folder=tmp_path
+    )
+
+    command = judgement.evidence[0].command
+    assert command is not None
+    assert (judgement.verdict, command.found) == (Verdict.INCONCLUSIVE, False)
+    assert (judgement.reason or "").endswith("cannot be started: pyenv: python3.9: command not found")
+
+
 def test_unexplained_exit_status_fails(tmp_path: Path):
     (tmp_path / "conftest.py").write_text("def pytest_sessionfinish(session): session.exitstatus = 1\n")
 
