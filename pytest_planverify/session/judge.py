@@ -197,10 +197,12 @@ def _test_result(nodeid: str, result: TestRecord | None) -> TestResult:
 
 _UNRECOGNIZED = re.compile(r"unrecognized arguments?: (?P<options>.+)")
 _REFUSED = re.compile(
-    r"(?:^|error: argument |Check your '|Wrong expression passed to ')(?P<names>-[\w/-]+)|"
-    r"parsing the following warning configuration:\s+(?P<value>\S.*)"
+    r"(?:^|error: argument |Check your '|Wrong expression passed to '|Unknown marker\(s\) in ')"
+    r"(?P<names>-[\w/-]+)|"
+    r"(?:parsing the following warning configuration:\s+|\.InvalidArgument: Profile ')(?P<value>\S.*?)"
+    r"(?:' is not registered)?(?:\n|$)"
 )
-"""pytest's complaint about the value of an option: it tells the names, such as ``-k``, or the value."""
+"""A complaint of pytest, or of a plugin, about an option's value: its names, such as ``-k``, or the value."""
 _COMPLAINT = re.compile(r"(\S[^:]*: )?error: ")  # of pytest, or of "python -m pytest"
 
 
@@ -212,7 +214,7 @@ def _refused_options(command: JudgedCommand, record: WorkerRecord) -> Evidence |
     # pytest may as well complain about options of the ini file or of the user, which are not the plan's.
     own = list(split_options(command.args))
     at = f"{command.place}: " if command.place else ""
-    for text in record.usage_errors:
+    for text in (*record.usage_errors, *record.internal_errors):
         if found := _UNRECOGNIZED.search(text):
             unknown = {each.words[0] for each in own if not each.known}
             refused = [word for word in found["options"].split() if word in unknown]

@@ -296,6 +296,7 @@ def test_unknown_option_is_a_plan_fault_with_a_suggestion():
 
 
 _CONFIG = "Config file '/p/no.ini' not found. Check your '-c/--config-file' option."
+_PROFILE = "hypothesis.errors.InvalidArgument: Profile 'x' is not registered"
 _WARNING = "while parsing the following warning configuration:\n\n  no::x\n\ninvalid action: 'no'"
 
 
@@ -307,6 +308,12 @@ _WARNING = "while parsing the following warning configuration:\n\n  no::x\n\ninv
         (("-k", "a or"), "Wrong expression passed to '-k': a or: at column 5", "-k 'a or'"),
         (("-o", "no"), "-o/--override-ini expects option=value style (got: 'no').", "-o no"),
         (("-W", "no::x"), _WARNING, "-W no::x"),
+        (
+            ("-m", "slow"),
+            "Unknown marker(s) in '-m' expression: slow. Use 'pytest --markers' to see",
+            "-m slow",
+        ),
+        (("--hypothesis-profile=x",), _PROFILE, "--hypothesis-profile=x"),
     ],
 )
 def test_refused_value_is_a_plan_fault_if_the_command_gives_it(
