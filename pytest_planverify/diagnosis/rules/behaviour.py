@@ -286,8 +286,9 @@ def doctest_differs(case: Case) -> Hit:
 
 def test_definition_refused(case: Case) -> str | None:
     """pytest cannot use a test as it is written."""
-    # Fixtures are requested only when the test is set up.
-    if case.evidence.phase is not Phase.COLLECT and not case.error.message.startswith("ScopeMismatch"):
+    # Fixtures and steps of scenarios are requested only when the test is set up or called.
+    is_late = case.error.message.startswith(("ScopeMismatch", "Step definition is not found"))
+    if case.evidence.phase is not Phase.COLLECT and not is_late:
         return None
     return f"pytest rejects the definition of a test: {quote(case.error.message, 240)}."
 

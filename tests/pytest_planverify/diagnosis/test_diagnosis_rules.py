@@ -209,6 +209,7 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     ({**_session(), "exceptions": (error("ImportError", 'Error importing plugin "x"', LIBRARY),)}, C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "raised-outside-project", 'plugin "x"'),
     (_test(error("AssertionError", "no lock", LIBRARY), phase="setup"), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "raised-outside-project", "without code of the project"),
     (_test(error("RuntimeError", "wrapped", PRODUCT), error("ConnectionRefusedError", "no", PRODUCT, bases="OSError", errno=111)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "service-unreachable", "could not be reached"),
+    (_test(error("pytest_bdd.exceptions.StepDefinitionNotFoundError", 'Step definition is not found: Given "a price"', LIBRARY)), C.TEST_REGRESSION, Owner.TEST, "test-definition-refused", "a price"),
     (_test(), C.UNKNOWN, Owner.UNKNOWN, "unknown", "test_a"),
     (_session_error("usage: x\nx: error: unrecognized arguments: --cov=shop\n  inifile: y", 4), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "option-of-absent-plugin", "pytest-cov"),
     (_session_error("file or directory not found: tests/gone.py", 4), C.TEST_NOT_FOUND, Owner.PLAN, "argument-refused", "tests/gone.py"),
