@@ -202,7 +202,7 @@ _REFUSED = re.compile(
     r"(?:parsing the following warning configuration:\s+|\.InvalidArgument: Profile ')(?P<value>\S.*?)"
     r"(?:' is not registered)?(?:\n|$)"
 )
-"""A complaint of pytest, or of a plugin, about an option's value: its names, such as ``-k``, or the value."""
+"""A complaint of pytest or of a plugin about an option's value: its names, such as ``-k``, or the value."""
 _COMPLAINT = re.compile(r"(\S[^:]*: )?error: ")  # of pytest, or of "python -m pytest"
 
 

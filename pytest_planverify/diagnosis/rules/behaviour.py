@@ -13,7 +13,7 @@ from planner.text.python_text import (
     callee_of,
     is_expected_first,
 )
-from pytest_planverify.diagnosis.case import Case, is_class, last_frame_of, raises_by_hand
+from pytest_planverify.diagnosis.case import Case, is_class, last_frame_of, raises_by_hand, removals_of
 from pytest_planverify.diagnosis.messages import (
     comparison,
     error_text,
@@ -247,6 +247,9 @@ def _comparison(case: Case, test: str, given: str | None, function: Frame | None
     is_called = maker.startswith(f"{given}(")  # an object that can be called, such as a cache
     giver = place(function, maker) if is_returned or is_called else maker
     awaited = ", which was not awaited," if left.startswith("<coroutine object") else ""
+    # pytest shows a method by its name alone.
+    if function is not None and function.function.endswith(f".{left}") and maker.endswith(f".{left}"):
+        return f"{giver} was not called, so {test} got the method itself where it expects {expects}."
     if left == expects:  # equal representations say nothing about what differs
         return f"{giver or test} gave {left}, which is shown like the expected value, but not equal to it."
     if not giver:
@@ -299,8 +302,11 @@ def raised_in_product(case: Case) -> Hit | None:
     if frame is None:
         return None
     source = f" at `{quote(frame.source, 80)}`" if frame.source else ""
+    name = case.error.name or "" if case.is_error("NameError") else ""
+    gone = next((each for each in removals_of(name, case.evidence) if each.path == frame.path), None)
+    remedy = f": restore it; the change at {gone.path}:{gone.line} removed it" if gone else ""
     return Hit(
-        suggestion=f"{place(frame)} raises {error_text(case.error).rstrip('.')}{source}.",
+        suggestion=f"{place(frame)} raises {error_text(case.error).rstrip('.')}{source}{remedy}.",
         weight=1.0 if case.innermost is frame else 0.93,
     )
 

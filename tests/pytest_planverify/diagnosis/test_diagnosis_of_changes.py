@@ -380,6 +380,7 @@ GIVEN: dict[str, tuple[str, tuple[Frame, ...], str]] = {
     "a result of a wrapped function": (BY_CACHE, (BITS,), "Bits (shop/bits.py:3) returned 3 where test_total"),
     "a result of a method of the result": (AS_LIST, (BITS,), "as_list() returned 3 where test_total"),
     "an attribute of the result": ("assert 3 == 4\n +  where 3 = Bits('').size", (BITS,), "Bits('').size returned 3 where test_total"),
+    "a method that is not called": ("assert size == 3\n +  where size = <shop.bits.Bits object at 0x7f>.size", (frame("shop/bits.py", "Bits.size", 3),), "Bits.size (shop/bits.py:3) was not called, so test_total"),
     "a value made from the result": (LENGTH, (BITS,), "len([1, 2, 3]) returned 3 where test_total"),
     "a value that the test makes by a call": (BY_CALL, (), "test_total (tests/test_cart.py:9) got None where it expects date(1997, 7, 16)."),
     "no result of a class with a lower-case name": ("30 != 31", (frame("shop/bits.py", "bits", 3, source="class bits"),), "The product returned 30 where test_total"),

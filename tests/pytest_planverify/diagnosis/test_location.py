@@ -439,6 +439,18 @@ def test_name_that_a_change_removed_is_to_be_restored_for_an_import_of_the_produ
     assert diagnose(failed(imported)).suggestion == f"{lack}: add it, or correct the name."
 
 
+@pytest.mark.parametrize(
+    ("path", "end"),
+    [(CART, ": restore it; the change at shop/cart.py:12 removed it."), ("shop/bill.py", "not defined.")],
+)
+def test_name_that_a_change_of_its_file_removed_is_to_be_restored_where_it_is_undefined(
+    path: str, end: str
+) -> None:
+    removal = hunk(None, path).model_copy(update={"text": "-from .sums import total"})
+    undefined = error("NameError", "name 'total' is not defined", frame(CART, "pay", 4), name="total")
+    assert diagnose(failed(undefined, hunks=(removal,))).suggestion.endswith(end)
+
+
 def test_name_that_several_changes_removed_is_to_be_restored_in_the_class_that_lacks_it() -> None:
     text = "-    limit = 3"
     hunks = tuple(
