@@ -142,10 +142,10 @@ def _brief(run: PlanRun, todo_id: str) -> str:
     if outcome is None or failure is None or record.outcome:
         return brief
     facts = failure_facts(run, record, outcome)
-    is_empty = failure.category is Category.TEST_NOT_FOUND
-    found, edit = ("found no test", f" {facts['edit']}") if is_empty else ("failed", "")
+    found = "found no test" if failure.category is Category.TEST_NOT_FOUND else "failed"
     says = code(failure.stack_trace_head or failure.category, limit=300)  # may be the words of the tests
-    return f"{brief}\n\nThe last run {found}: {says}.{edit}"
+    where = f", at {code(facts['where'])}" if "where" in facts else ""
+    return f"{brief}\n\nThe last run {found}: {says}{where}. {facts.get('edit', '')}".rstrip()
 
 
 def _selection(state: State, named: Sequence[str]) -> Callable[[str], bool]:

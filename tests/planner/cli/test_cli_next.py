@@ -205,13 +205,17 @@ def test_the_brief_of_a_task_has_no_control_sequences_and_secrets(command: Comma
     )
 
 
-def test_the_brief_of_a_todo_without_prior_work_has_the_message_of_its_failure(command: Command):
+def test_the_brief_of_a_todo_without_prior_work_has_the_message_place_and_remedy_of_its_failure(
+    command: Command,
+):
     command.plan(with_test("a"))
-    command.outcomes(failed("a", "ARTIFACT_MISSING", stack_trace_head="No rule to make target 'b'. Stop."))
+    place = {"path": "Makefile", "line": 3}
+    head = "No rule to make target 'b'. Stop."
+    command.outcomes(failed("a", "ARTIFACT_MISSING", stack_trace_head=head, location=place))
 
     out = command("next", "plan.yaml", "--brief", "a").out
 
-    assert out.splitlines()[-1] == "The last run failed: `No rule to make target 'b'. Stop.`."
+    assert out.splitlines()[-1] == f"The last run failed: `{head}`, at `Makefile:3`. Fix it"
 
 
 def test_a_todo_that_fails_by_the_cause_of_another_is_not_offered_as_its_own_work(command: Command):
