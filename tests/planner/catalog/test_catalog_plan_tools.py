@@ -27,7 +27,8 @@ GREP = ToolSpec(name="grep", argv=("grep", "-q"))
 SEQ = ToolSpec(name="seq")
 DOCS = ToolSpec(name="docs", kind=Purpose.BUILD, argv=("mkdocs", "build", "--strict"))
 CARGO_RUN = ToolSpec(name="cargo-run", kind=Purpose.TEST, argv=("cargo", "run"))
-OWN_TOOLS = (SORTED, GREP, SEQ, DOCS, CARGO_RUN)
+SCRIPT = ToolSpec(name="script", kind=Purpose.LINT, argv=("python", "check.py"))
+OWN_TOOLS = (SORTED, GREP, SEQ, DOCS, CARGO_RUN, SCRIPT)
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,7 @@ OWN_TOOLS = (SORTED, GREP, SEQ, DOCS, CARGO_RUN)
         ("cargo run --bin x", "cargo run --bin x", "cargo-run", Purpose.TEST),
         ("docs", "mkdocs build --strict", "mkdocs", Purpose.BUILD),
         ("mkdocs build", "mkdocs build", "mkdocs", Purpose.BUILD),
+        ("script", "python check.py", "python", Purpose.TEST),
     ],
 )
 def test_the_name_of_a_plan_tool_is_replaced_by_its_arguments(
