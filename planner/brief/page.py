@@ -28,6 +28,7 @@ from planner.model.outcome import evidence_of
 from planner.model.taxonomy import Role
 from planner.model.verdicts import CheckKind, EvidenceKind, Phase, Side, Since
 from planner.policy.outcomes import UNOWNED, is_preexisting
+from planner.text.display import counted
 from planner.text.markdown import block, code, command, safe, spans
 
 Part: TypeAlias = tuple[int, *tuple[str, ...]]
@@ -217,7 +218,9 @@ class _Repair:
             yield 0, f"\n**Changed**: {at}{f' in {code(hunk.function)}' if hunk.function else ''}"
             lines = hunk.text.rstrip("\n").split("\n")
             if hunk.text:
-                yield 1, *(block("\n".join(lines[:most]), "diff") for most in _HUNK_LINES)
+                cuts = [(lines[:most], counted(len(lines) - most, "more line")) for most in _HUNK_LINES]
+                whole = ("\n".join(lines if lines == few else [*few, f"… {rest}"]) for few, rest in cuts)
+                yield 1, *(block(each, "diff") for each in whole)
             return
         seen = (self.evidence and self.evidence.changed) or ()
         if files := self.outcome.touched_files or tuple(each.path for each in seen):

@@ -203,6 +203,14 @@ def test_a_minimal_outcome_of_another_controller_gives_a_brief() -> None:
     assert f"`pytest {TEST_ID}`" in brief(minimal, context=None, todo=Todo(id="t1", title="The cart"))
 
 
+@pytest.mark.parametrize(("count", "last"), [(20, "+line 20"), (23, "+line 20\n… 3 more lines")])
+def test_a_diff_that_is_cut_says_so(count: int, last: str) -> None:
+    diff = "\n".join(f"+line {number}" for number in range(1, count + 1))
+    hunk = Hunk(path="shop/cart.py", line=5, added=count, removed=0, function="total", text=diff)
+    first = Candidate(path="shop/cart.py", line=5, function="total", score=0.9, hunk=hunk)
+    assert f"+line 19\n{last}\n```\n" in brief(outcome(failure(candidates=(first,))))
+
+
 def test_of_a_message_the_lines_that_differ_are_shown_before_those_that_are_equal() -> None:
     message = "assert 'a...c' == 'a...c'\n  Skipping 9 characters\n    a\n- b1\n?  ^\n+ b2\n?  ^\n  c"
     page = brief(None, evidence(exceptions=(raised(message=message),)))
