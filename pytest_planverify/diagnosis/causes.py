@@ -1,11 +1,11 @@
 """Root causes: groups of diagnosed failures, in the order in which to repair them.
 
 Failures with equal signatures, or with a common mark, have one cause, unless only some of them are from
-before the work. Marks are, for example, a module that cannot be imported, a file that does not parse, a
-raising fixture, or the product function that raised or returned the refused value. Causes that keep tests
-from running come first, then findings of tests (:class:`Stage`); within a stage new failures come before
-old ones, then the depth in the dependencies, the number of tests that show the cause and the order of
-todos decide. The result does not depend on the order of the given failures.
+before the work. Marks are, for example, a module that cannot be imported, a file that is missing or does
+not parse, a raising fixture, or the product function that raised or returned the refused value. Causes that
+keep tests from running come first, then findings of tests (:class:`Stage`); within a stage new failures
+come before old ones, then the depth in the dependencies, the number of tests that show the cause and the
+order of todos decide. The result does not depend on the order of the given failures.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ def _marks_of(evidence: Evidence, diagnosis: Diagnosis) -> Iterator[Mark]:
     """Yield the marks by which a failure may share its cause with failures of other signatures."""
     case = Case.of(evidence)
     yield from _marks_of_error(case) if case.has_error else _marks_of_command(case)
+    yield from (Mark("absent", (_posix_path(path),)) for path in _absent_files(evidence))
     first = next(iter(diagnosis.candidates), None)
     hunk = first.hunk if first is not None else None
     if first is None or hunk is None or first.function is None:
@@ -66,6 +67,18 @@ def _marks_of(evidence: Evidence, diagnosis: Diagnosis) -> Iterator[Mark]:
     is_changed = hunk.side is Side.PRODUCT and hunk.removed > 0
     if is_changed and diagnosis.category in (Category.TEST_REGRESSION, Category.TEST_TIMEOUT):
         yield Mark("changed", (_posix_path(first.path), first.function))
+
+
+def _absent_files(evidence: Evidence) -> Iterator[str]:
+    """Yield the files that a criterion needs and that do not exist."""
+    if evidence.artifact is not None and evidence.artifact.problem == "missing":
+        yield evidence.artifact.path
+    for selector in evidence.selectors:
+        if selector.problem == "missing_file":
+            yield selector.text.partition("::")[0]
+    for finding in evidence.command.findings if evidence.command is not None else ():
+        if finding.path and finding.message == "No such file or directory":
+            yield finding.path
 
 
 def _marks_of_command(case: Case) -> Iterator[Mark]:

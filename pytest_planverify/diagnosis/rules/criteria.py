@@ -119,10 +119,11 @@ def artifact_not_as_promised(case: Case) -> Hit | None:
         return None
     # A data file of the criterion itself is written by the plan's author, not by the work.
     is_data = case.evidence.kind is EvidenceKind.FIXTURE
+    others = Owner.TEST if is_test_path(fact.path) else None
     return Hit(
         suggestion=f"{_found_by_check(case)}.",
         location=Location(path=fact.path),
-        owner=Owner.PLAN if is_data or fact.problem in _PLAN_FAULTS else None,
+        owner=Owner.PLAN if is_data or fact.problem in _PLAN_FAULTS else others,
     )
 
 

@@ -20,6 +20,7 @@ from planner.model.evidence import (
     Finding,
     Frame,
     Hunk,
+    Selector,
 )
 from planner.model.outcome import Diagnosis
 from planner.model.taxonomy import Category, Owner
@@ -124,6 +125,12 @@ def absent(path: str) -> Evidence:
     return Evidence(kind=EvidenceKind.ARTIFACT, artifact=fact, headline=f"{path} is missing")
 
 
+def unselected(path: str) -> Evidence:
+    """Return evidence of a command whose test file does not exist."""
+    selectors = (Selector(text=f"{path}::test_it", problem="missing_file"),)
+    return Evidence(kind=EvidenceKind.SELECTION, selectors=selectors, headline=f"{path} does not exist")
+
+
 def seen(todo: str, evidence: Evidence, *, root: str = "/shop", **more: Any) -> SeenFailure:
     """Return the failure with the diagnosis of the rules; ``more`` overrides its fields."""
     diagnosis = diagnose(evidence)
@@ -209,6 +216,10 @@ ONE_FAULT: dict[str, tuple[Evidence, ...]] = {
         ),
     ),
     "a name that a module of the product no longer binds": (unbound("a", "net"), unbound("b", "gross")),
+    "a test file that a command and the artifacts want": (
+        absent("tests/test_a.py"),
+        unselected("tests/test_a.py"),
+    ),
     "one artifact that two todos want": (absent("out/a.json"), absent("out/a.json")),
 }
 
@@ -264,6 +275,7 @@ TWO_FAULTS: dict[str, tuple[Evidence, Evidence]] = {
         unbound("a", "net", module=None),
         unbound("b", "gross", module=None),
     ),
+    "another test file": (absent("tests/test_a.py"), unselected("tests/test_b.py")),
     "other artifacts": (absent("out/a.json"), absent("out/b.json")),
 }
 

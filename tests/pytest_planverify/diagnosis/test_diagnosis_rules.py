@@ -104,6 +104,7 @@ def _session_error(text: str, exit_code: int) -> dict[str, Any]:
 
 TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     ({**_artifact("missing"), "headline": "out/x.json does not exist; did you mean out/y.json?"}, C.ARTIFACT_MISSING, Owner.PRODUCT, "artifact-not-as-promised", "out/x.json does not exist; did you mean out/y.json?"),
+    ({"kind": "artifact", "artifact": {"path": "tests/test_x.py", "problem": "missing"}}, C.ARTIFACT_MISSING, Owner.TEST, "artifact-not-as-promised", ""),
     (_artifact("outside_root"), C.ARTIFACT_MISSING, Owner.PLAN, "artifact-not-as-promised", ""),
     ({**_artifact("missing"), "kind": "fixture"}, C.ARTIFACT_MISSING, Owner.PLAN, "artifact-not-as-promised", ""),
     ({**_metric("unmet", "3"), "headline": "rows is 3, not >= 10"}, C.METRIC_UNMET, Owner.PRODUCT, "metric-unmet", "rows is 3, not >= 10."),
