@@ -420,6 +420,9 @@ def reader_of_purpose(purpose: str) -> Reader:
         speaks = any(not _RUNNER_REMARK.match(line.strip()) for line in lines)
         # The purpose of ``make check`` is validation by name, but such targets mostly run tests.
         is_runner = command.tool in _RUNNERS and command.purpose == "validate" and speaks
+        # A target of any name may run tests: what fails in them is no build.
+        if command.tool in _RUNNERS and command.purpose == "build":
+            is_runner = any(is_test_path(each.path or "") for each in _complaints(case))
         if purpose not in ("", "test" if is_runner else command.purpose):
             return None
         if purpose in ("", "validate") and not speaks:
