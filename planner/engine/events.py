@@ -415,8 +415,10 @@ def question_answered(tx: Transaction, event: QuestionAnswered) -> None:
             record = tx.update(record, by_person=True, instructions=instructions)
         tx.enqueue(record, "load" if record.is_parent else "implement", "person-grants-a-turn", because)
     else:
-        # One repair of the environment serves all todos that wait for it.
-        for each in (question, *same_environment_questions(tx, question.failure)):
+        # One repair of the environment serves all todos that wait for it. Another question may carry an
+        # earlier failure of the environment, but its answer says nothing of a repair.
+        repaired = question.failure if question.kind is QuestionKind.MEND_ENVIRONMENT else None
+        for each in (question, *same_environment_questions(tx, repaired)):
             tx.withdraw(each.question_id)
             # The environment was repaired, so it may be waited for as often as the first time.
             record = tx.update(tx.records[each.todo_id], waited=0)

@@ -20,9 +20,10 @@ from planner.model.actions import (
     Verify,
 )
 from planner.model.events import BranchChanges, Decision
+from planner.model.outcome import Check
 from planner.model.plan import AcceptanceCriteria
 from planner.model.taxonomy import Category, Role
-from planner.model.verdicts import Since
+from planner.model.verdicts import CheckKind, Since, Verdict
 
 
 def open_branch(run: Told, todo_id: str = "t1", **failure: Any) -> str:
@@ -114,6 +115,23 @@ def test_todos_with_one_failure_of_the_environment_wait_once_and_are_answered_at
 
     assert not run.state.questions
     assert run.verifying == ["t1", "t2"]
+
+
+def test_an_answer_to_another_question_leaves_those_about_the_environment_open():
+    run = Told(todo("t1"), todo("t2"), run={"environment_retries": 0})
+    for name in ("t1", "t2"):
+        run.works(name)
+    run.fails("t1", Category.ENVIRONMENT_ERROR, signature="a" * 12)
+    run.answers("verify", run.asked())
+    check = Check(id="manual[0]", kind=CheckKind.MANUAL, verdict=Verdict.NEEDS_HUMAN)
+    run.outcome(run.good("t1").model_copy(update={"success": False, "checks": (check,)}))
+    manual = run.asked()
+    run.fails("t2", Category.ENVIRONMENT_ERROR, signature="a" * 12)
+
+    run.answers("answered", manual)
+
+    assert run.verifying == ["t1"]
+    assert [each.todo_id for each in run.state.questions.values()] == ["t2"]
 
 
 def test_a_person_can_grant_one_more_attempt():
