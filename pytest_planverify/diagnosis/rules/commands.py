@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 
 _CHECKERS = frozenset({"lint", "type_check"})
-_RUNNERS = frozenset(tool.name for tool in TOOLS if tool.targets)
-"""Tools that only start others: the command's purpose does not determine which tool complained."""
+_RUNNERS = frozenset(tool.name for tool in TOOLS if tool.targets) - {"bun", "deno"}
+"""Tools that start others: the command's purpose does not determine which tool complained. ``bun`` and
+``deno`` check and build by themselves, too, and are known by name only."""
 
 _PARSING, _ABOUT_TYPES = tuple(CODES["parsing"]), tuple(CODES["about_types"])
 _SET_UP_FILES = re.compile(
@@ -108,11 +109,15 @@ def _unknown_names(case: Case) -> Iterator[str]:
 @lru_cache(maxsize=16)  # several rules query the same case, which is hashed by identity
 def _names_in(case: Case) -> tuple[str, ...]:
     """Return the names that the output reports as unknown; an empty string if it is not printed."""
+    command = case.command
+    runs_code = command.tool in _RUNNERS or command.purpose not in (*_CHECKERS, "validate")
+    keys = ("unknown_names",) if runs_code else ("unknown_names", "unknown_words")
     return tuple(
         ".".join(filter(None, found.groups()))
         or (text[found.end() + 1 :].partition("\n")[0].strip() if found[0].endswith(":") else "")
         for text in _own_texts(case)
-        for found in matching_lines("unknown_names", text)
+        for key in keys
+        for found in matching_lines(key, text)
     )
 
 
@@ -328,7 +333,7 @@ def _kind_of(case: Case, finding: Finding) -> str | None:
     return (
         ("type" if _is_type(finding) else None)
         or ("style" if _is_style(finding) else None)
-        or ("build" if is_compiled and finding.severity else None)
+        or ("build" if is_compiled and (finding.severity or command.purpose == "build") else None)
     )
 
 

@@ -83,16 +83,48 @@ ABSENT = {
     "pre-commit run fly": "No hook with id `fly` in stage `pre-commit`",
     "python -m build kites": "ERROR Source kites is not a directory",
     "npm run fly:high": 'npm error Missing script: "fly:high"',
+    "cc kite.c": "cc: error: kite.c: No such file or directory",
 }
 
 
 @pytest.mark.parametrize(("cmd", "output"), ABSENT.items(), ids=ABSENT)
-def test_a_word_of_the_command_that_any_tool_does_not_find_is_a_fault_of_the_plan(
+def test_a_word_of_the_command_that_a_tool_does_not_find_is_a_fault_of_the_plan(
     cmd: str, output: str
 ) -> None:
     found = diagnose(evidence_of(Printed(cmd, output)))
     assert (found.category, found.rule) == (Category.TEST_NOT_FOUND, "command-asks-for-nothing")
     assert f" {cmd.split()[-1]}, which" in (found.suggestion or "")
+
+
+@pytest.mark.parametrize(
+    ("cmd", "output"),
+    [
+        ("npm run build", "Error: ENOENT: no such file or directory, open '/app/build'"),
+        ("make build", "cd: build: No such file or directory\nmake: *** [Makefile:3: build] Error 1"),
+        ("python manage.py test shop", "django.db.utils.OperationalError: no such table: shop"),
+        ("python -m unittest tests.test_cart", "KeyError: 'no such user: test_cart'"),
+        ("go test ./store", "--- FAIL: TestStore (0.00s)\npanic: store does not exist"),
+        (
+            "python shop.py data.csv",
+            "FileNotFoundError: [Errno 2] No such file or directory: '/in/data.csv'",
+        ),
+    ],
+)
+def test_what_code_of_the_project_does_not_find_is_no_fault_of_the_command(cmd: str, output: str) -> None:
+    assert diagnose(evidence_of(Printed(cmd, output))).category is not Category.TEST_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("cmd", "output"),
+    [
+        ("mvn compile", "[ERROR] /w/src/A.java:[3,4] cannot find symbol"),
+        ("bun build a.ts", 'error: Could not resolve: "x"\n    at /w/a.ts:1:5'),
+    ],
+)
+def test_complaint_of_a_builder_that_also_runs_targets_is_one_of_its_compiler(
+    cmd: str, output: str
+) -> None:
+    assert diagnose(evidence_of(Printed(cmd, output))).rule == "compiler-complained"
 
 
 def test_what_a_line_of_source_does_not_find_is_no_fault_of_the_command() -> None:
