@@ -102,15 +102,19 @@ def _format(name: str) -> dict[str, Any]:
 @cache
 def _patterns(name: str) -> tuple[tuple[re.Pattern[str], str], ...]:
     """Return the patterns of a format, each with the message for findings without one."""
-    form, parts = _format(name), output_table()["parts"]
+    form = _format(name)
     found: list[tuple[re.Pattern[str], str]] = []
     for pattern in form.get("patterns", ()):
         if pattern.startswith("@"):  # the patterns of another format
             found += _patterns(pattern[1:])
         else:
-            whole = re.sub("<<([a-z_]+)>>", lambda part: parts[part[1]], pattern)
-            found.append((re.compile(whole, re.MULTILINE), form.get("message", "failed")))
+            found.append((re.compile(_expand(pattern), re.MULTILINE), form.get("message", "failed")))
     return tuple(found)
+
+
+def _expand(pattern: str) -> str:
+    """Replace the names of parts in a pattern by their texts, which may name other parts."""
+    return re.sub("<<([a-z_]+)>>", lambda part: _expand(output_table()["parts"][part[1]]), pattern)
 
 
 def _read(name: str, text: str) -> Iterator[Finding]:

@@ -106,7 +106,7 @@ def test_a_word_of_the_command_that_a_tool_does_not_find_is_a_fault_of_the_plan(
         ("go test ./store", "--- FAIL: TestStore (0.00s)\npanic: store does not exist"),
         (
             "python shop.py data.csv",
-            "FileNotFoundError: [Errno 2] No such file or directory: '/in/data.csv'",
+            "FileNotFoundError: [Errno 2] No such file or directory: '/a.csv'",
         ),
     ],
 )
@@ -121,7 +121,7 @@ def test_what_code_of_the_project_does_not_find_is_no_fault_of_the_command(cmd: 
         ("bun build a.ts", 'error: Could not resolve: "x"\n    at /w/a.ts:1:5'),
     ],
 )
-def test_complaint_of_a_builder_that_also_runs_targets_is_one_of_its_compiler(
+def test_complaint_of_a_builder_that_also_runs_targets_is_its_compilers(
     cmd: str, output: str
 ) -> None:
     assert diagnose(evidence_of(Printed(cmd, output))).rule == "compiler-complained"
