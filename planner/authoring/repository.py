@@ -262,15 +262,15 @@ def _lines(folder: Path, pyproject: dict[str, Any], *, with_tests: bool) -> Iter
     }
     for name, commands in sources.items():
         yield from ((name, line) for line in commands(_text(folder / name)))
-    targets = _MAKE_TARGET.findall(_text(folder / "Makefile"))
-    yield from (("Makefile", f"make {target}") for target in targets)
-    of_tools = (cmd for each, cmd in _TABLE["checks"].items() if _get(pyproject, "tool", each) is not None)
-    yield from (("pyproject.toml", cmd) for cmd in of_tools)
     if with_tests and (folder / "manage.py").is_file():  # Django names test files as pytest does not
         yield "manage.py", "python manage.py test"
     for language in LANGUAGES.values() if with_tests else ():
         if (folder / language["manifest"]).is_file():
             yield language["manifest"], language["every_test"]
+    targets = _MAKE_TARGET.findall(_text(folder / "Makefile"))
+    yield from (("Makefile", f"make {target}") for target in targets)
+    of_tools = (cmd for each, cmd in _TABLE["checks"].items() if _get(pyproject, "tool", each) is not None)
+    yield from (("pyproject.toml", cmd) for cmd in of_tools)
 
 
 def _of_tox(text: str) -> Iterator[str]:

@@ -192,17 +192,19 @@ def test_a_hostile_page_is_read_in_linear_time(text: str) -> None:
 
 @pytest.mark.usefixtures("tools")
 @pytest.mark.parametrize(
-    ("path", "text", "command"),
+    ("paths", "text", "command"),
     [
         ("Cargo.toml", "[package]\n", "cargo test"),
         ("Makefile", "test: build\n\tsh check.sh\n", "make test"),
         ("manage.py", "import django\n", "python manage.py test"),
+        ("Makefile manage.py", "test: build\n", "python manage.py test"),
+        ("Makefile Cargo.toml", "test: build\n", "cargo test"),
     ],
 )
 def test_without_tests_for_pytest_the_test_command_of_the_project_is_used(
-    tmp_path: Path, path: str, text: str, command: str
+    tmp_path: Path, paths: str, text: str, command: str
 ) -> None:
-    written(tmp_path, {path: text, "shop/tests.py": "def test_price(): ...\n"})
+    written(tmp_path, {**dict.fromkeys(paths.split(), text), "shop/tests.py": "def test_price(): ...\n"})
 
     assert commands(plan_of(tmp_path)) == {"tests": [command]}
 
