@@ -121,9 +121,7 @@ def test_what_code_of_the_project_does_not_find_is_no_fault_of_the_command(cmd: 
         ("bun build a.ts", 'error: Could not resolve: "x"\n    at /w/a.ts:1:5'),
     ],
 )
-def test_complaint_of_a_builder_that_also_runs_targets_is_its_compilers(
-    cmd: str, output: str
-) -> None:
+def test_complaint_of_a_builder_that_also_runs_targets_is_its_compilers(cmd: str, output: str) -> None:
     assert diagnose(evidence_of(Printed(cmd, output))).rule == "compiler-complained"
 
 
