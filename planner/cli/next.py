@@ -717,7 +717,7 @@ def _later_waves(state: State, is_shown: Callable[[str], bool]) -> Iterator[str]
 def _where(failure: Failure) -> str:
     """Return the place of the fault, and the likeliest change that can have caused it.
 
-    A change of the function at fault replaces its place.
+    A change of the function at fault replaces its place, as does one of the line at fault.
     """
     place = failure.location
     function = None if place is None else place.function
@@ -725,6 +725,10 @@ def _where(failure: Failure) -> str:
     for hunk in failure.suspected_changes:
         change = f"changed {hunk.path}:{hunk.line} (+{hunk.added} -{hunk.removed})"
         change += f" in {hunk.function}" if hunk.function else ""
-        is_at_fault = place is None or (hunk.path, hunk.function) == (place.path, function)
-        return change if is_at_fault else f"{shown}; {change}"
+        if place is None:
+            return change
+        lines = range(hunk.line, hunk.line + max(hunk.added, 1))
+        # Without a function, as in a finding of a tool, another change of the file is elsewhere.
+        is_there = hunk.function == function if function else place.line is None or place.line in lines
+        return change if is_there and hunk.path == place.path else f"{shown}; {change}"
     return shown

@@ -65,6 +65,9 @@ CHANGED = "changed shop/a.py:131 (+1 -1) in cut"
     [
         (0.6, {"path": "shop/c.py", "line": 7}, f"shop/c.py:7; {CHANGED}"),
         (0.6, {"path": "shop/a.py", "line": 133, "function": "cut"}, CHANGED),
+        (0.6, {"path": "shop/a.py", "line": 131}, CHANGED),
+        (0.6, {"path": "shop/a.py"}, CHANGED),
+        (0.6, {"path": "shop/a.py", "line": 7}, f"shop/a.py:7; {CHANGED}"),
         (0.05, {"path": "shop/c.py", "line": 7}, "shop/c.py:7"),
     ],
 )
