@@ -50,7 +50,7 @@ _TOKEN = re.compile(r"\\.|\[(?:\\.|[^\]])*\]|.")
 _LITERAL = re.compile(r"\\\W|[^\\()?*+{}.^$|\[]")
 _LINES = {
     key: tuple((literal_in(each), rf"^[ \t]*+(?:{each})[ \t\r]*$") for each in _DATA["command"][key])
-    for key in ("unknown_names", "unknown_words", "set_up")
+    for key in ("unknown_names", "unknown_words", "set_up", "set_up_words")
 }
 """Patterns of whole lines, each after a text that its matches contain."""
 
@@ -59,9 +59,9 @@ def matching_lines(key: str, text: str) -> Iterator[re.Match[str]]:
     """Yield the lines of an output that match the patterns of a table.
 
     ``unknown_names``: a tool reports an unknown file, target or option; the name is in one of the groups;
-    if none matched and the line ends with a colon, it is the next line. ``unknown_words``: the same, in
-    words that code of the project may print, too. ``set_up``: its configuration or installation prevents
-    its work.
+    if none matched and the line ends with a colon, it is the next line. ``set_up``: its configuration or
+    installation prevents its work. ``unknown_words`` and ``set_up_words``: the same, in words that code of
+    the project may print, too.
     """
     for literal, pattern in _LINES[key]:
         if literal in text:  # faster than the pattern, which most outputs do not match

@@ -109,16 +109,23 @@ def _unknown_names(case: Case) -> Iterator[str]:
 @lru_cache(maxsize=16)  # several rules query the same case, which is hashed by identity
 def _names_in(case: Case) -> tuple[str, ...]:
     """Return the names that the output reports as unknown; an empty string if it is not printed."""
-    command = case.command
-    runs_code = command.tool in _RUNNERS or command.purpose not in (*_CHECKERS, "validate")
-    keys = ("unknown_names",) if runs_code else ("unknown_names", "unknown_words")
     return tuple(
         ".".join(filter(None, found.groups()))
         or (text[found.end() + 1 :].partition("\n")[0].strip() if found[0].endswith(":") else "")
-        for text in _own_texts(case)
-        for key in keys
-        for found in matching_lines(key, text)
+        for text, found in _own_lines(case, "unknown_names", "unknown_words")
     )
+
+
+def _own_lines(case: Case, key: str, words: str) -> Iterator[tuple[str, re.Match[str]]]:
+    """Yield each text of the tool with its lines that match the table ``key``.
+
+    Lines of the table ``words`` count, too, if the tool runs no code of the project, which may print such.
+    """
+    command = case.command
+    runs_code = command.tool in _RUNNERS or command.purpose not in (*_CHECKERS, "validate")
+    for text in _own_texts(case):
+        for each in (key,) if runs_code else (key, words):
+            yield from ((text, found) for found in matching_lines(each, text))
 
 
 def _own_texts(case: Case) -> tuple[str, ...]:
@@ -144,8 +151,7 @@ def tool_set_up_wrongly(case: Case) -> Hit | str | None:
                 suggestion=f"{command.tool} is not configured correctly: {quote(finding.message)}",
                 location=Location(path=finding.path, line=finding.line) if finding.path else None,
             )
-    lines = (found for text in _own_texts(case) for found in matching_lines("set_up", text))
-    found = next(lines, None)
+    _, found = next(_own_lines(case, "set_up", "set_up_words"), (None, None))
     return found and f"{command.tool} cannot work with its configuration: {quote(found[0])}"
 
 

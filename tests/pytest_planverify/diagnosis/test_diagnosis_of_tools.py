@@ -114,6 +114,13 @@ def test_what_code_of_the_project_does_not_find_is_no_fault_of_the_command(cmd: 
     assert diagnose(evidence_of(Printed(cmd, output))).category is not Category.TEST_NOT_FOUND
 
 
+@pytest.mark.parametrize("cmd", ["make test", "npm test", "python manage.py test", "go test ./..."])
+@pytest.mark.parametrize("line", ["Invalid value for price: -1", "invalid config: no port"])
+def test_what_code_of_the_project_finds_invalid_is_no_fault_of_the_set_up(cmd: str, line: str) -> None:
+    found = diagnose(evidence_of(Printed(cmd, f"{line}\nFAILED")))
+    assert found.category is Category.TEST_REGRESSION
+
+
 @pytest.mark.parametrize(
     ("cmd", "output"),
     [
