@@ -226,6 +226,7 @@ _RUST_SYNTAX = re.compile(
 _RUNNER_SAYS = re.compile(
     r"^(?:Error \d+|Aborted|Killed|Segmentation fault|.* failed with exit code .+|Failed|code )"
 )
+_RUNNER_FILE = re.compile(r"(?:^|/)(?:GNU)?[Mm]akefile$|\.mk$")
 _RUNNER_REMARK = re.compile(r"^(?:g?make(?:\[\d+\])?: |npm (?:ERR!|error)|error: script |# )")
 
 
@@ -243,7 +244,8 @@ def _errors(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
 
 def _is_runner_message(finding: Finding) -> bool:
     """Return whether a finding is the runner's own message that a recipe or script failed."""
-    return finding.path is None and bool(_RUNNER_SAYS.match(finding.message))
+    is_recipe = finding.path is None or _RUNNER_FILE.search(finding.path)
+    return bool(is_recipe and _RUNNER_SAYS.match(finding.message))
 
 
 def _findings(command: CommandFact) -> tuple[Finding, ...]:
