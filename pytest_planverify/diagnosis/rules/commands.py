@@ -244,6 +244,7 @@ def _errors(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
 
 def _is_runner_message(finding: Finding) -> bool:
     """Return whether a finding is the runner's own message that a recipe or script failed."""
+    # In outcomes of earlier versions, make's message has the path of its file.
     is_recipe = finding.path is None or _RUNNER_FILE.search(finding.path)
     return bool(is_recipe and _RUNNER_SAYS.match(finding.message))
 
