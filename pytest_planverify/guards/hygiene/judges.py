@@ -157,11 +157,11 @@ def _python_findings(
     gone = {name for name in old.keys() - tests if not old[name].is_helper}
     is_rewritten = is_granted and len(added) + 2 * more_cases >= 2 * len(gone)
     imported = before.aliases.keys() - before.functions.keys() if before is not None else set[str]()
-    # What moved to a test that cannot fail, or to a helper that no test calls, is lost.
+    # What moved to a helper that no test calls is lost.
     fresh = [
-        each
+        (each, _table(each.node, each.checks, now))
         for name, each in new.items()
-        if name not in old and not (each.is_helper or any(each.burdens.values()))
+        if now is not None and name not in old and not each.is_helper
     ]
     for name, test in old.items() if now is not None or changes.kind(path) is JudgeKind.TEST else ():
         nodeid = f"{path}::{name}"
@@ -183,12 +183,13 @@ def _losses(
     unit: _TestUnit,
     now: Module,
     changes: TreeDifferences,
-    fresh: list[_TestUnit],
+    fresh: list[tuple[_TestUnit, frozenset[str]]],
     imported: Collection[str],
 ) -> Iterator[HygieneSignal]:
     """Yield what one test lost: new reasons why it cannot fail, and missing or changed checks.
 
-    ``fresh`` are the new tests that can fail, ``imported`` the names that its module imported before.
+    ``fresh`` are the new tests with their tables (see :func:`_table`), ``imported`` the names that its
+    module imported before.
     """
 
     def finding(
@@ -200,7 +201,10 @@ def _losses(
 
     missing, extra = was.checks - unit.checks, unit.checks - was.checks
     if missing:  # they may have moved to a new test, or to a helper
-        missing -= sum((each.checks for each in fresh), Counter[str]())
+        # What moved to a test that has further reasons why it cannot fail is lost.
+        fresh = [each for each in fresh if _can_fail_like(each[0], was)]
+        for each, _ in fresh:
+            missing -= Counter({text: each.checks[text] for text in missing})
         extra += _checks_of_helpers(was.node, unit.node, changes)
     # A test that calls a function of its own module instead of an imported one tests itself.
     # So does one that defines the function again below the import.
@@ -222,8 +226,8 @@ def _losses(
         yield finding("assertions-fewer", f"has {unit.cases} instead of {was.cases} cases")
     is_less = extra.total() < missing.total() and not (
         _compares_whole(missing, extra)
-        or _is_table(unit.node, missing, extra, now)
-        or any(_is_table(each.node, missing, each.checks, now) for each in fresh)
+        or _has_values(_table(unit.node, extra, now), missing)
+        or any(_has_values(table, missing) for _, table in fresh)
         # A helper gets what it compares as arguments, so that one equality may replace several checks.
         or (unit.is_helper and any(_EXACT.search(text) for text in extra))
     )
@@ -231,6 +235,12 @@ def _losses(
         yield finding("assertions-fewer", "asserts less", extra, min(missing))
     elif missing:
         yield finding("assertion-lost", "asserts something else", extra, min(missing))
+
+
+def _can_fail_like(test: _TestUnit, was: _TestUnit) -> bool:
+    """Return whether all that keeps a test from failing, or its checks, kept an earlier one from it, too."""
+    # Its checks are without those that always hold.
+    return all(test.burdens[sign] <= was.burdens[sign] for sign in _DISARMED.keys() - {"assertion-void"})
 
 
 _LOOSE = re.compile(
@@ -308,18 +318,23 @@ def _compares_whole(missing: Counter[str], extra: Counter[str]) -> bool:
     return all(by_check) and all(each in whole for each in parts) and len("".join(parts)) <= len(whole)
 
 
-def _is_table(test: Function, missing: Counter[str], extra: Counter[str], module: Module) -> bool:
-    """Return whether the values of several equalities became a table that one equality checks in a loop."""
-    tables = [test, *(module.constants[name] for name in _names_in(test) & module.constants.keys())]
-    nodes = (each for table in tables for each in ast.walk(table))
-    listed = {_literal(each.value) for each in nodes if isinstance(each, ast.Constant)}
-    values = {each for text in missing for each in _literals(text)}
+def _has_values(table: frozenset[str], missing: Counter[str]) -> bool:
+    """Return whether a table has all values of several equalities."""
+    values = {each for text in missing for each in _literals(text)} if table else set[str]()
+    return bool(values) and values <= table
+
+
+def _table(test: Function, checks: Iterable[str], module: Module) -> frozenset[str]:
+    """Return the constants in a test that compares them in a loop, by one equality of ``checks``."""
     is_loop = any(
         isinstance(each, ast.For | ast.comprehension) or getattr(each, "attr", "") == "parametrize"
         for each in ast.walk(test)
     )
-    exact = any(_EXACT.search(text) and not _is_loose(text) for text in extra)
-    return is_loop and exact and bool(values) and values <= listed
+    if not is_loop or not any(_EXACT.search(text) and not _is_loose(text) for text in checks):
+        return frozenset()
+    tables = [test, *(module.constants[name] for name in _names_in(test) & module.constants.keys())]
+    nodes = (each for table in tables for each in ast.walk(table))
+    return frozenset(_literal(each.value) for each in nodes if isinstance(each, ast.Constant))
 
 
 def _literal(value: object) -> str:
@@ -415,6 +430,8 @@ def _tests_of(
             mirrored = frozenset(text for node, text in checks if _has_equal_sides(node, called))
             if {text for _, text in checks} - void <= mirrored:
                 void |= mirrored
+            if _has_no_cases(each, module):
+                marks |= {"skip(no cases)"}
             burdens = {
                 sign: frozenset(text for text in marks if pattern.search(text.partition("(")[0]))
                 for sign, pattern in _MARK_PATTERNS.items()
@@ -437,6 +454,16 @@ def _cases(function: Function, module: Module) -> int:
             items = getattr(values, "elts", ())
             count *= 0 if any(isinstance(item, ast.Starred) for item in items) else len(items)
     return count
+
+
+def _has_no_cases(function: Function, module: Module) -> bool:
+    """Return whether a decorator lists no parameters for a test, which pytest then skips."""
+    return any(
+        name_of(getattr(each, "func", each)) == "parametrize"
+        and len(arguments := getattr(each, "args", ())) > 1
+        and fold(arguments[1], module.constants) in ([], (), {}, "")
+        for each in function.decorator_list
+    )
 
 
 def _names_in(node: ast.AST) -> frozenset[str]:

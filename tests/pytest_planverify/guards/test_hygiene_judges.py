@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -769,11 +770,41 @@ def test_checks_of_a_failed_test_may_move_to_a_new_test_or_a_table() -> None:
             "assertions-fewer"
         },
         split.replace("test_blanks", "blanks"): {"assertions-fewer"},
+        split.replace("def test_blanks", "@pytest.mark.parametrize('a', [])\ndef test_blanks"): {
+            "assertions-fewer"
+        },
+        f"{split}    assert True\n": set[str](),
         split.replace("def test_blanks", "@pytest.mark.parametrize('a', range(2))\ndef test_blanks"): set[
             str
         ](),
     }.items():
         assert of_red_tests({"tests/test_title.py": text}, tree) == wanted
+
+
+def test_checks_of_a_failed_test_may_move_to_a_test_that_is_skipped_under_the_same_conditions() -> None:
+    mark = "pytestmark = pytest.mark.skipif(sys.platform == 'win32', reason='no shell')\n\n"
+    before = f"{mark}def test_title():\n    assert title('a') == 'A'\n    assert title(' x') == 'X'\n"
+    split = before.replace("    assert title(' x", "\n\ndef test_blanks():\n    assert title(' x")
+    tree = {**TREE, "tests/test_title.py": before}
+    assert of_red_tests({"tests/test_title.py": split}, tree) == set()
+    change = {"tests/test_title.py": split.replace("def test_b", "@pytest.mark.skip\ndef test_b")}
+    assert of_red_tests(change, tree) == {"assertions-fewer"}
+
+
+def test_a_failed_test_without_cases_is_skipped() -> None:
+    rows = '[(100, "SPRING", 90.5), (80.4, "VIP", 60.3), (7, "NO", 7.5)]'
+    assert of_red_tests(with_tests(rows, "[]")) == {"test-skipped"}
+
+
+def test_checks_of_many_failed_tests_move_to_new_tests_in_reasonable_time() -> None:
+    def tests(between: str) -> str:
+        text = "def test_{0}():\n    assert f({0}) == {0}\n{1}    assert g({0}) == {0}\n\n"
+        return "".join(text.format(number, between.format(number)) for number in range(300))
+
+    tree = {"pkg/__init__.py": "", "tests/test_many.py": tests("")}
+    started = time.process_time()
+    assert of_red_tests({"tests/test_many.py": tests("\ndef test_g{0}():\n")}, tree) == set()
+    assert time.process_time() - started < 10
 
 
 def test_a_failed_test_that_asks_a_function_of_its_own_file_asserts_nothing() -> None:
