@@ -126,8 +126,6 @@ _VALUES = re.compile(
     r"|tuple|set|frozenset|Decimal|Fraction|date|datetime|UserString|UserDict|UserList)"
 )
 _SIZES = re.compile(r"\b(len|type|bool)\(\w+\) == \1\(\w+\)")
-_STATE = re.compile(r"\bself\.(?!__)|^    \w+: ", re.MULTILINE)
-"""Attributes of an instance, or fields of a data class."""
 _ASKS_FOR_KIND = frozenset({"isinstance", "type", "hasattr"})
 
 
@@ -161,8 +159,7 @@ def _equality_problem(
     agrees = [truth(each) is is_eq for each in results]
     defers = ["super()" in ast.unparse(each) for each in results]
     # A marker class without state equals its own kind and returns NotImplemented for others.
-    has_state = owner is not None and _STATE.search(ast.unparse(owner))
-    is_marker = is_of_kind and "NotImplemented" in used and not has_state
+    is_marker = is_of_kind and "NotImplemented" in used and not _has_state(owner)
     if results and agrees[-1] and all(map(max, agrees, defers)) and not is_marker:
         return "is equal to everything"
     operands = [each.arg for each in function.args.args]
@@ -185,6 +182,19 @@ def _equality_problem(
     compares = _COMPARES.search(_SIZES.sub("", " ".join(map(ast.unparse, body))))
     is_rough = not compares or (is_value and _APPROXIMATE.search(" ".join(map(ast.unparse, results))))
     return "treats different values as equal" if is_whole and (is_rough or learns) else None
+
+
+def _has_state(owner: ast.ClassDef | None) -> bool:
+    """Return whether a class has fields, or methods that assign attributes of their instance."""
+    fields = [each.annotation for each in getattr(owner, "body", ()) if isinstance(each, ast.AnnAssign)]
+    return owner is not None and (
+        any(not re.search("ClassVar|Final", ast.unparse(each)) for each in fields)
+        or any(
+            isinstance(getattr(each, "ctx", None), ast.Store)
+            and name_of(getattr(each, "value", each)) == "self"
+            for each in ast.walk(owner)
+        )
+    )
 
 
 def _comparisons(node: ast.AST, module: Module) -> Iterator[tuple[str, ast.FunctionDef | ast.Lambda]]:

@@ -80,6 +80,8 @@ _LARGEST_TEXT = 200_000
 _ASSERTS_EQUAL = re.compile(r"assert(?!Not)\w*Equal")
 _MOST_ARGUMENTS = 6
 """More inputs are the contents of a list rather than the arguments of a call."""
+_LARGEST_CONSTANT = 100
+"""Number of nodes up to which a constant of a module replaces its name."""
 _IN_TURN = frozenset({"iter", "cycle", "deque"})
 _PIECES = (ast.Dict, ast.List, ast.Tuple, ast.Set, ast.Call, ast.Assign, ast.ClassDef, *FUNCTIONS)
 
@@ -178,23 +180,44 @@ def _examples(changes: TreeDifferences) -> Iterator[Example]:
     for path in changes.new:
         is_judge = path.endswith(".py") and changes.kind(path) in PYTHON_JUDGES
         module = changes.module(path, now=True) if is_judge else None
-        for node in ast.walk(module.tree) if module is not None else ():
-            if module is not None and isinstance(node, FUNCTIONS):
-                yield from _examples_of_test(node, module.constants)
-            else:
-                yield from _rows(node, frozenset())
+        if module is not None:
+            yield from _examples_of_module(module)
     for path in changes.data & changes.new.keys():
         for *inputs, answer in _rows_of_data(changes.now.read(path) or b""):
             asked, given = (frozenset(map(_token, _scalars(each))) for each in (inputs, answer))
             yield Example(frozenset(), asked, given)
 
 
+def _examples_of_module(module: Module) -> Iterator[Example]:
+    """Yield the examples in a test module."""
+    # A large table stands for its rows only: its values as a whole are no arguments of a call.
+    small = {
+        name: value
+        for name, value in module.constants.items()
+        if sum(1 for _ in ast.walk(value)) <= _LARGEST_CONSTANT
+    }
+    called: dict[str, set[str]] = defaultdict(set)
+    for node in ast.walk(module.tree):
+        if isinstance(node, FUNCTIONS):
+            yield from _examples_of_test(node, small)
+            parts = list(ast.walk(node))
+            calls = {name_of(each.func) for each in parts if isinstance(each, ast.Call)}
+            for name in {each.id for each in parts if isinstance(each, ast.Name)} & module.constants.keys():
+                called[name] |= calls
+        else:
+            yield from _rows(node, frozenset())
+    # The rows of a table are cases of all tests that name it.
+    for name, calls in called.items():
+        yield from _rows(module.constants[name], frozenset(calls))
+
+
 def _examples_of_test(test: Function, constants: Mapping[str, ast.expr]) -> Iterator[Example]:
-    """Yield the comparisons, rows and calls in a test function; ``constants`` are those of its module."""
+    """Yield the comparisons, rows and calls in a test function.
+
+    ``constants`` are names of its module, with their values.
+    """
     nodes = list(ast.walk(test))
     called = frozenset(name_of(each.func) for each in nodes if isinstance(each, ast.Call))
-    # The rows of a table that the test names are its cases.
-    nodes += [constants[each.id] for each in nodes if isinstance(each, ast.Name) and each.id in constants]
     # Names stand for their values, at first those of the module. A test may assign one several times.
     values = dict(constants)
     for node in sorted(nodes, key=lambda each: getattr(each, "lineno", 0)):

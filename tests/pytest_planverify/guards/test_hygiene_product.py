@@ -300,6 +300,16 @@ def test_answer_to_an_input_is_flagged_wherever_the_test_names_it(tests: str) ->
     assert signs({"pkg/rate.py": code}, tree={"tests/test_rate.py": tests}) == {"special-cases"}
 
 
+def test_table_that_many_tests_name_is_read_once() -> None:
+    rows = ", ".join(f"({number}.5, 'x{number}')" for number in range(1_000))
+    named = "def test_{0}():\n    assert find(ROWS[{0}][0]) == ROWS[{0}][1]\n\n"
+    tests = f"ROWS = [{rows}]\n\n" + "".join(map(named.format, range(200)))
+    code = "def find(number):\n    if number == 70.5:\n        return 'x70'\n    return str(number)\n"
+    started = time.process_time()
+    assert signs({"pkg/find.py": code}, tree={"tests/test_find.py": tests}) == {"special-cases"}
+    assert time.process_time() - started < 5
+
+
 def test_only_parts_that_are_compared_with_literals_recognize_a_call() -> None:
     tree = {**TREE, "tests/test_parse.py": "def test_parse():\n    assert parse('2024', 1, 2, 4, 5) == 7\n"}
     code = "def parse(text, *parts):\n    for at, each in parts:\n        if {}:\n            at += each\n"
