@@ -117,7 +117,7 @@ class BaselineComparison:
         """
         if evidence.check_id in _ALWAYS_NEW:
             return [(Since.NEW, tuple(tests))]
-        by_check = since_of_check(self._kept.check(todo_id, evidence.check_id), signature, evidence.command)
+        by_check = self._since_of_check(todo_id, evidence, signature)
         if not tests:
             if evidence.nodeid is None:
                 return [(by_check, ())]
@@ -145,11 +145,27 @@ class BaselineComparison:
 
     def failed_alike(self, todo: Todo, evidence: Evidence, signature: str) -> bool:
         """Return whether the baseline has the failure with this signature, and no pass since."""
-        then = self._kept.check(todo.parent_id or todo.id, evidence.check_id)
-        by_check = since_of_check(then, signature, evidence.command)
+        by_check = self._since_of_check(todo.parent_id or todo.id, evidence, signature)
         sinces = (self._since(todo.id, test, TestOutcome.FAILED) for test in evidence.tests)
         has_passed = evidence.changed_since == "green"
         return by_check is Since.PRE_EXISTING and not has_passed and Since.NEW not in sinces
+
+    def _since_of_check(self, todo_id: str, evidence: Evidence, signature: str) -> Since:
+        """Return how a failure compares with its check at the baseline, as if no file had been renamed."""
+        then, command = self._kept.check(todo_id, evidence.check_id), evidence.command
+        if then is not None and then.findings and command is not None:
+            findings = [
+                each.model_copy(update={"path": each.path and self._former(todo_id, each.path)})
+                for each in command.findings
+            ]
+            command = command.model_copy(update={"findings": tuple(findings)})
+        return since_of_check(then, signature, command)
+
+    def _former(self, todo_id: str, path: str) -> str:
+        """Return the path that a file had at the baseline, relative to the root of a todo's plan."""
+        within = below(self._flat, todo_id, path)
+        former = self._kept.former(within)
+        return path if former == within else os.path.relpath(former, below(self._flat, todo_id, "."))
 
     def diagnosis(
         self, todo: Todo, evidence: Evidence, rules: Callable[[Evidence], Diagnosis]

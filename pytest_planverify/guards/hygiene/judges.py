@@ -238,7 +238,7 @@ def _losses(
 
 
 def _can_fail_like(test: _TestUnit, was: _TestUnit) -> bool:
-    """Return whether all that keeps a test from failing, or its checks, kept an earlier one from it, too."""
+    """Return whether a test has no reason why it cannot fail that an earlier one did not have."""
     # Its checks are without those that always hold.
     return all(test.burdens[sign] <= was.burdens[sign] for sign in _DISARMED.keys() - {"assertion-void"})
 

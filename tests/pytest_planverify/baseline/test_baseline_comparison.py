@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from baseline_samples import TODO, baseline, flat_plan, write_plan
 from outcome_samples import document, outcome, results
 
-from planner.model.evidence import Evidence
+from planner.model.evidence import CommandFact, Evidence, Finding
 from planner.model.outcome import Check, Outcome, TestResult
 from planner.model.verdicts import CheckKind, EvidenceKind, Since, TestOutcome, TodoState, Verdict
 from planner.testing import create_sample_todo, sample_failure
@@ -100,6 +101,31 @@ def test_failures_before_an_agent_run_are_the_work_of_their_todo(comparison: Bas
 def test_tests_of_a_sub_plan_are_looked_up_below_its_root(comparison: BaselineComparison) -> None:
     found = comparison.check("up/t", check(("t.py::red", "passed"), ("t.py::green", "failed")))
     assert [test.since for test in found.tests] == [Since.FIXED, Since.NEW]
+
+
+@pytest.mark.parametrize(("todo_id", "folder"), [("open", ""), ("up/t", "part/")])
+def test_findings_in_a_renamed_file_are_those_of_its_former_path(
+    tmp_path: Path, todo_id: str, folder: str
+) -> None:
+    write_plan(tmp_path / "part/plan.yaml", TODO, plan_id="q")
+    flat = flat_plan(
+        tmp_path, TODO.replace("id: t", "id: open"), "{id: up, title: U, sub_plan: part/plan.yaml}"
+    )
+    (tmp_path / folder / "new.py").write_text("import os\n")
+    known = {"verdict": "failed", "signatures": ["old"], "findings": {"old.py: F401 unused import": 1}}
+    digest = sha256(b"import os\n").hexdigest()
+    todos = {todo_id: {"state": "test_failed", "checks": {"tests[0]": known}}}
+    held = baseline(todos=todos, files={f"{folder}old.py": {"sha256": digest}})
+    comparison = BaselineComparison(flat, KeptBaseline(tmp_path, held, path=Path("x")))
+
+    def since(*paths: str) -> str:
+        found = tuple(Finding(path=path, line=1, code="F401", message="unused import") for path in paths)
+        command = CommandFact(argv=("ruff",), tool="ruff", purpose="lint", findings=found)
+        evidence = Evidence(kind=EvidenceKind.COMMAND, check_id="tests[0]", command=command)
+        ((since, _),) = comparison.parts(todo_id, evidence, "old", ())
+        return since
+
+    assert (since("new.py"), since("other.py"), since("new.py", "new.py")) == ("pre_existing", "new", "new")
 
 
 @pytest.mark.parametrize(
