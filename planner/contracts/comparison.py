@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import builtins
 import typing
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
@@ -245,7 +246,12 @@ def _ancestors(reader: ModuleReader, found: griffe.Class) -> set[str]:
             builtin = getattr(builtins, full, None)
             names.add(full or (name if each is found else f"{each.module.path}.{name}"))
             names.update(at.__name__ for at in (builtin.__mro__ if isinstance(builtin, type) else ()))
-            module, local = reader.follow(each.module, name)
+            module, local = each.module, name
+            if "." in name:  # an attribute of an imported module
+                origin, _, attribute = full.rpartition(".")
+                with suppress(OSError, ModuleProblem):
+                    module, local = reader.read(origin), attribute
+            module, local = reader.follow(module, local)
             inherited = None if uncertainty(module, local) else definitions(module).get(local)
             if inherited is not None and inherited.is_class and inherited not in classes:
                 classes.append(inherited)

@@ -118,14 +118,22 @@ def test_a_subclass_of_a_generic_class_is_one_of_the_class_without_parameters(pr
 def test_a_class_is_a_subclass_of_the_bases_of_its_bases(project: Project) -> None:
     project.write(
         n="class Base(ValueError): ...\nclass Near(Base): ...\nif X:\n    class Far(Base): ...",
-        m="from n import Far, Near\nclass E(Near): ...\nclass F(Far): ...\nclass Loop(Loop): ...",
+        m="import n\nfrom n import Far, Near\nclass E(Near): ...\nclass F(Far): ...\n"
+        "class Loop(Loop): ...\nclass Dotted(n.Near): ...\nclass Lost(gone.Near, n.Gone): ...",
     )
 
     def problems(name: str, *bases: str) -> list[str]:
         return [each.problem for each in project.differences(classes=[{"name": name, "bases": [*bases]}])]
 
     assert problems("E", "n.Base", "Base", "Exception", "object") == []
-    assert problems("E", "KeyError") == problems("F", "Base") == problems("Loop", "int") == ["signature"]
+    assert problems("Dotted", "n.Base", "ValueError") == []
+    assert (
+        problems("E", "KeyError")
+        == problems("Lost", "ValueError")
+        == problems("F", "Base")
+        == problems("Loop", "int")
+        == ["signature"]
+    )
 
 
 def test_a_module_of_imports_is_not_said_to_define_nothing(project: Project) -> None:
