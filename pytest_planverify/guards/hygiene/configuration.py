@@ -193,8 +193,11 @@ def _can_fail(script: Module) -> bool:
 
     def is_failure(status: ast.expr) -> bool:
         """Return whether a status may be another one than 0; a function of the program may return it."""
-        function = script.functions.get(name_of(getattr(status, "func", status)))
-        nodes = ast.walk(function) if function else [ast.Return(status)]
+        call = status.func if isinstance(status, ast.Call) else None
+        function = script.functions.get(name_of(call)) if call else None
+        # A decorator may exit itself, as those of click do.
+        is_known = function is not None and not function.decorator_list
+        nodes = ast.walk(function) if function and is_known else [ast.Return(status)]
         return any(fold(each.value) for each in nodes if isinstance(each, ast.Return))
 
     return any(

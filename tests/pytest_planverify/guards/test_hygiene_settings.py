@@ -170,6 +170,13 @@ def test_script_of_a_criterion_must_stay_able_to_fail() -> None:
     other = CHECKER.replace("bool(bad)", "1 if bad else 0")
     assert signs({"ci/check.py": other}, tree=tree, grants=grants) == set()
     returning = "def main():\n    if bad():\n        return 1\n    return 0\n\nsys.exit(main())\n"
+    decorated = returning.replace("        return 1\n    return 0", "        report()")
+    for other in (
+        f"@click.command()\n{decorated}",
+        f"bad = bad()\n{returning.replace('exit(main())', 'exit(bad)')}",
+    ):
+        changed = {"ci/check.py": other}
+        assert signs(changed, tree={**TREE, "ci/check.py": returning}, grants=grants) == set()
     silent = {"ci/check.py": returning.replace("return 1", "return 0")}
     assert signs(silent, tree={**TREE, "ci/check.py": returning}, grants=grants) == {"assertion-void"}
 
