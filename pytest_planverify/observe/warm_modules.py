@@ -234,7 +234,7 @@ class ModuleShelf:
         module = self._modules[name]
         self._install(name, own)
         del sys.modules[name]  # the import in progress inserts it itself
-        original = module.__spec__ or ModuleSpec(name, None)
+        original = _spec_of(module) or ModuleSpec(name, None)
         spec = ModuleSpec(name, cast("Any", _PreloadedLoader(module)), origin=original.origin)
         spec.submodule_search_locations = original.submodule_search_locations
         return spec
@@ -302,7 +302,7 @@ class _PreloadedLoader:
     """
 
     def __init__(self, module: types.ModuleType) -> None:
-        self._module, self._spec = module, module.__spec__
+        self._module, self._spec = module, _spec_of(module)
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType | None:
         return self._module if self._spec else None
@@ -314,8 +314,14 @@ class _PreloadedLoader:
             sys.modules[module.__name__] = self._module
 
 
+def _spec_of(module: object) -> ModuleSpec | None:
+    """Return the spec of a module; ``None`` for another object that stands in the place of one."""
+    spec = getattr(module, "__spec__", None)
+    return spec if isinstance(spec, ModuleSpec) else None
+
+
 def _has_extensions(modules: Iterable[types.ModuleType]) -> bool:
-    origins = [getattr(module.__spec__, "origin", None) or "" for module in modules]
+    origins = [getattr(_spec_of(module), "origin", None) or "" for module in modules]
     return any(origin.endswith(tuple(EXTENSION_SUFFIXES)) for origin in origins)
 
 

@@ -367,3 +367,15 @@ def test_extension_modules_are_reported_and_never_loaded_twice(world: World):
 
     in_fork(work)
     in_fork(shadowed)
+
+
+@in_a_fork
+def test_object_of_any_class_that_a_module_inserts_in_its_own_place_is_served(world: World):
+    text = "import sys\nclass Facade:\n    value = 1\nsys.modules[__name__] = Facade()\n"
+    world.install({**HEAVY, "heavy/part.py": text})
+
+    world.preload("heavy", "heavy.part")
+
+    import heavy.part  # type: ignore[import-not-found]
+
+    assert (heavy.part.value, world.restarts) == (1, [])
