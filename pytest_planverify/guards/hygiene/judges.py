@@ -650,10 +650,17 @@ def _holds_check(nodes: Iterable[ast.AST], module: Module) -> bool:
 def _swallowers(function: Function, module: Module) -> Iterator[str]:
     """Yield the exception handlers and context managers in a test that swallow a failing check."""
     # A decorator or context manager of the file runs the test, so that it catches what the test raises.
-    users = [item.context_expr for node in ast.walk(function) for item in getattr(node, "items", ())]
-    names = {name_of(getattr(each, "func", each)) for each in (*function.decorator_list, *users)}
-    around = [module.functions[name] for name in names & module.functions.keys()]
-    for node in (part for each in (function, *around) for part in ast.walk(each)):
+    blocks = [node for node in ast.walk(function) if isinstance(node, ast.With | ast.AsyncWith)]
+    checked = [node for node in blocks if _holds_check(node.body, module)]
+
+    def names_of(decorators: Iterable[ast.expr], blocks: Iterable[ast.With | ast.AsyncWith]) -> set[str]:
+        users = [*decorators, *(item.context_expr for node in blocks for item in node.items)]
+        return {name_of(getattr(each, "func", each)) for each in users}
+
+    names = names_of(function.decorator_list, blocks) & module.functions.keys()
+    around = [module.functions[name] for name in names]
+    run_checks = names_of(function.decorator_list, checked)
+    for of, node in ((each, part) for each in (function, *around) for part in ast.walk(each)):
         if not isinstance(node, ast.Try | ast.With):
             continue
         is_checked = _holds_check(node.body, module)
@@ -669,8 +676,9 @@ def _swallowers(function: Function, module: Module) -> Iterator[str]:
         else:
             for call in (item.context_expr for item in node.items):
                 names = {dotted(each, module.aliases) for each in getattr(call, "args", ())}
-                # What a manager of the file expects to raise is not what a check of the test raises.
-                catching = ("suppress", "raises", "assertRaises") if is_checked else ("suppress",)
+                # What a manager of the file expects to be raised around other code is no check's failure.
+                has_checks = is_checked or of.name in run_checks
+                catching = ("suppress", "raises", "assertRaises") if has_checks else ("suppress",)
                 suppresses = name_of(getattr(call, "func", call)) in catching
                 if suppresses and _CATCHES_FAILURES & names:
                     yield ast.unparse(call)

@@ -130,6 +130,11 @@ LOSSES = {
             "def calm(test):\n    def run():\n        with contextlib.suppress(AssertionError):\n"
             "            test()\n    return run\n\n@calm\n"
         ),
+        "expected by a context": (
+            EQUAL,
+            "@contextlib.contextmanager\n    def refused():\n        with pytest.raises(Exception):\n"
+            f"            yield\n\n    with refused():\n        {EQUAL}",
+        ),
         "swallowed by a context": (
             EQUAL,
             "@contextlib.contextmanager\n    def calm():\n        try:\n            yield\n"
