@@ -181,12 +181,13 @@ class BaselineComparison:
                 each for each in changes if self._is_unchanged(below(self._flat, todo.id, each.path))
             )
 
-        if evidence.changed is not None:
-            changes = {"changed": older(evidence.changed), "hunks": older(evidence.hunks)}
-            before = rules(evidence.model_copy(update=changes))
-            if self.failed_alike(todo, evidence, before.signature):
-                return before
-        return rules(evidence)
+        found = rules(evidence)
+        changed = None if evidence.changed is None else older(evidence.changed)
+        hunks = older(evidence.hunks)
+        if (changed, hunks) == (evidence.changed, evidence.hunks):
+            return found
+        before = rules(evidence.model_copy(update={"changed": changed, "hunks": hunks}))
+        return before if self.failed_alike(todo, evidence, before.signature) else found
 
     def _is_unchanged(self, path: str) -> bool:
         """Return whether a file is as it was at the baseline; many failures ask for the same files."""

@@ -150,6 +150,7 @@ class Assembler:
         )
         changes = self.changes[root]
         touched, digest = changes.of(todo.allowed_files)
+        primary = todo.parent_id or todo.id  # the baseline knows no branches
         outcome = Outcome(
             todo_id=todo.id,
             plan=self.result.plan.plan.todo_list_id,
@@ -162,7 +163,7 @@ class Assembler:
             blocked_by=blocked,
             at_base=self._comparison.todo(todo) if self._comparison is not None else None,
             checks=tuple(
-                run.check if self._comparison is None else self._comparison.check(todo.id, run.check)
+                run.check if self._comparison is None else self._comparison.check(primary, run.check)
                 for run in ordered
             ),
             # An edit of the plan is no work on a todo.
@@ -263,7 +264,8 @@ class Assembler:
             # not.
             parts = [(Since.UNKNOWN, tuple(tests))]
             if self._comparison is not None:
-                parts = self._comparison.parts(todo.id, evidence, signature, tuple(tests))
+                primary = todo.parent_id or todo.id
+                parts = self._comparison.parts(primary, evidence, signature, tuple(tests))
             failures += [self._failure(todo, diagnosis, evidence, named, since) for since, named in parts]
         return sorted(failures, key=severity_of)
 

@@ -345,6 +345,19 @@ def test_an_added_test_changes_neither_owner_nor_message_of_an_older_failure(tmp
     assert failures("assert total([7]) == 7") == {"new": ("product", "ValueError: 1 prices"), **older}
 
 
+def test_a_failure_of_a_tool_is_as_old_for_a_branch_as_for_the_todo_that_it_repairs(tmp_path: Path):
+    project = committed(tmp_path, f"import os\n{SHOP}")
+    first = todo("t", "ruff check shop.py --select F")
+    project.plan(first)
+    planverify("baseline", "plan.yaml", cwd=project.root)
+    project.plan(first, {**first, "id": "t_branch_01", "parent_id": "t", "is_temporary": True})
+
+    outcomes = project.verify().outcomes
+
+    assert {each["failure_evidence"]["since"] for each in outcomes.values()} == {"pre_existing"}
+    assert {each["checks"][0]["at_base"] for each in outcomes.values()} == {"red"}
+
+
 def test_uncommitted_green_work_belongs_to_the_commit_that_contains_it(repository: Path):
     green = GreenRevisions(repository, "p")
     (repository / "a.txt").write_text("two\n")
