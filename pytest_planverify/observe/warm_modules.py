@@ -83,8 +83,8 @@ class ModuleShelf:
     def __init__(self) -> None:
         self._modules: dict[str, types.ModuleType] = {}
         """The modules that are still to be served."""
-        self._present: dict[str, types.ModuleType] = {}
-        """Those that pytest had loaded before, and those that were served."""
+        self._present: dict[str, types.ModuleType | None] = {}
+        """Those that pytest had loaded before, those that were served, and ``None`` for missing ones."""
         self._needs: dict[str, set[str]] = {}
         """By preloaded module, its package and the modules that it loads, imports, or holds objects of."""
         self._inner: set[str] = set()
@@ -165,11 +165,14 @@ class ModuleShelf:
             # served, not before.
             if name not in self._inner and holder is not None and vars(holder).get(child) is module:
                 delattr(holder, child)
-        self._present = {name: sys.modules[name] for name in loaded & sys.modules.keys()}
-        known = self._modules.keys() | self._present.keys()
+        # An import may ask for a module that is not installed, such as an optional dependency.
+        known = loaded | self._needs.keys()
+        self._present = {name: sys.modules.get(name) for name in known - self._modules.keys()}
+        known |= self._modules.keys()
         for name, module in self._modules.items():
             held = {name.rpartition(".")[0], *map(_module_of, list(vars(module).values()))}
-            self._needs[name] = (self._needs.get(name, set()) | held) & known - {name}
+            self._needs[name] = self._needs.get(name, set()) | held
+        self._needs = {name: needs & known - {name} for name, needs in self._needs.items()}
 
     def hand_out(self, restart: Callable[[str], object], tell: Callable[[str], object]) -> None:
         """Start serving imports in this worker.
@@ -224,9 +227,12 @@ class ModuleShelf:
             for each in wanted - own
         )
         # Of submodules only the imported one is compared, with the search path of its package: the others
-        # are those of the package's file.
-        tops = {each.partition(".")[0] for each in own}
-        compared = {**dict.fromkeys(tops & self._modules.keys()), name: path}
+        # are those of the package's file. Missing modules have to be missing still, except those with
+        # needs: their code was found and failed.
+        tops = {each.partition(".")[0] for each in own} & self._modules.keys()
+        missing = {each for each in wanted - own if self._present.get(each) is None}
+        tops |= {each for each in missing if not (self._needs.get(each) or "." in each)}
+        compared = {**dict.fromkeys(tops), name: path}
         is_changed = any(os.environ.get(key) != value for key, value in self._environment.items())
         if is_replaced or is_changed or not all(map(self._is_same, compared, compared.values())):
             self._refuse(name)
@@ -268,18 +274,23 @@ class ModuleShelf:
         return wanted
 
     def _is_same(self, name: str, path: Sequence[str] | None) -> bool:
-        """Return whether the ordinary finders would load the same file; ``path`` is as they expect it."""
-        known = getattr(self._modules[name], "__spec__", None)
-        if known is None or known.name != name or not known.has_location:  # not from a finder
+        """Return whether the ordinary finders would load the same file, or none for a missing module.
+
+        ``path`` is as they expect it.
+        """
+        known = getattr(self._modules.get(name), "__spec__", None)
+        is_found = known is not None and known.name == name and known.has_location
+        if name in self._modules and not is_found:  # not from a finder
             return True
-        for finder in list(sys.meta_path):
-            find: Any = None if finder is self else getattr(finder, "find_spec", None)
-            spec = None if find is None else find(name, path, None)
-            if spec is not None:
-                is_rewritten = finder is spec.loader and name.partition(".")[0] in self._rewritten
-                is_alike = is_rewritten or type(spec.loader) is type(known.loader)
-                return spec.origin == known.origin and is_alike
-        return False
+        with suppress(ImportError):  # a finder of a test may simulate a missing module
+            for finder in list(sys.meta_path):
+                find: Any = None if finder is self else getattr(finder, "find_spec", None)
+                spec = None if find is None else find(name, path, None)
+                if spec is not None:
+                    is_rewritten = finder is spec.loader and name.partition(".")[0] in self._rewritten
+                    is_alike = is_rewritten or (is_found and type(spec.loader) is type(known.loader))
+                    return is_found and spec.origin == known.origin and is_alike
+        return not is_found
 
     def _refuse(self, name: str) -> None:
         """Leave a package to the ordinary import, or request a new worker.

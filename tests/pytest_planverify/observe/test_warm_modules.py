@@ -269,6 +269,53 @@ def test_dependent_of_a_stubbed_module_is_reimported(stub: ModuleType | None, wo
     assert user.heavy is stub
 
 
+@pytest.mark.parametrize("stub", [ModuleType("heavy"), None], ids=["a stub", "a file of the project"])
+@in_a_fork
+def test_dependent_of_a_module_that_was_missing_is_reimported(stub: ModuleType | None, world: World):
+    world.install({"user.py": "try: import heavy\nexcept ImportError: heavy = None\n"})
+
+    world.preload("user", project={} if stub else SHADOWING)
+    if stub:
+        sys.modules["heavy"] = stub
+
+    import user  # type: ignore[import-not-found]
+
+    assert user.heavy is sys.modules["heavy"]
+
+
+@in_a_fork
+def test_dependent_of_a_module_that_is_still_missing_is_served(world: World):
+    world.install({"user.py": "try: import heavy\nexcept ImportError: heavy = None\n"})
+    world.install({"heavy.py": "from json import JSONDecodeError, scanner\nimport absent\n"})
+
+    world.preload("user")
+
+    import user  # type: ignore[import-not-found]
+
+    assert user.heavy is None
+    assert world.restarts == []
+
+
+@in_a_fork
+def test_dependent_of_a_module_that_a_finder_hides_is_reimported(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    class Hiding:
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> None:
+            if name == "heavy":
+                raise ModuleNotFoundError(name)
+
+    world.install({**HEAVY, "user.py": "try: import heavy\nexcept ImportError: heavy = None\n"})
+
+    world.preload("user")
+    monkeypatch.setattr(sys, "meta_path", [Hiding, *sys.meta_path])
+
+    import user  # type: ignore[import-not-found]
+
+    assert user.heavy is None
+
+
 @in_a_fork
 def test_package_of_a_plugin_is_served_although_pytest_rewrites_its_assertions(
     world: World, pytestconfig: pytest.Config
