@@ -38,14 +38,14 @@ PRELOADED = frozenset(
         "faker", "fastapi", "flask", "fontTools", "frozenlist", "fsspec", "graphql", "greenlet", "h11",
         "h2", "h5py", "hpack", "httpcore", "httpcore2", "httpx", "httpx2", "hyperframe", "hypothesis",
         "idna", "itsdangerous", "jinja2", "jsonschema", "jsonschema_specifications", "jwt", "kiwisolver",
-        "lxml", "markupsafe", "marshmallow", "matplotlib", "mpl_toolkits", "mpmath", "msgpack", "msgspec",
-        "multidict", "networkx", "numexpr", "numpy", "opentelemetry", "orjson", "outcome", "packaging",
-        "pandas", "propcache", "psutil", "psycopg", "psycopg_binary", "pyarrow", "pydantic",
-        "pydantic_core", "pygments", "pyparsing", "python_multipart", "pytz", "redis", "referencing",
-        "regex", "requests", "rpds", "scipy", "shapely", "simplejson", "six", "sniffio",
-        "sortedcontainers", "sqlalchemy", "sqlmodel", "sqlparse", "starlette", "sympy", "tomlkit", "toolz",
-        "tornado", "tqdm", "trio", "truststore", "typing_extensions", "typing_inspection", "tzdata",
-        "urllib3", "werkzeug", "yaml", "yarl",
+        "lxml", "markdown_it", "markupsafe", "marshmallow", "matplotlib", "mdurl", "mpl_toolkits",
+        "mpmath", "msgpack", "msgspec", "multidict", "networkx", "numexpr", "numpy", "opentelemetry",
+        "orjson", "outcome", "packaging", "pandas", "propcache", "psutil", "psycopg", "psycopg_binary",
+        "pyarrow", "pydantic", "pydantic_core", "pygments", "pyparsing", "python_multipart", "pytz",
+        "redis", "referencing", "regex", "requests", "rich", "rpds", "scipy", "shapely", "simplejson",
+        "six", "sniffio", "sortedcontainers", "sqlalchemy", "sqlmodel", "sqlparse", "starlette", "sympy",
+        "tomlkit", "toolz", "tornado", "tqdm", "trio", "truststore", "typing_extensions",
+        "typing_inspection", "tzdata", "urllib3", "werkzeug", "yaml", "yarl",
     }
 )  # fmt: skip
 """Top-level packages whose import only defines modules, and warning filters before or after all others.
