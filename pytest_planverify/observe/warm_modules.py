@@ -144,6 +144,10 @@ class ModuleShelf:
                 # Modules that code inserted into sys.modules by hand have bypassed the finders. No import
                 # makes them attributes of their package, so those that are have to stay.
                 for each in new - self._needs.keys():
+                    # Such as cython_runtime, which each extension module uses that finds it.
+                    if "." not in each and getattr(sys.modules[each], "__spec__", None) is None:
+                        loaded |= {each}
+                        continue
                     self._needs[each] = set()
                     self._inner.add(each)
                     self._needs.setdefault(name, set()).add(each)
@@ -279,18 +283,17 @@ class ModuleShelf:
         ``path`` is as they expect it.
         """
         known = getattr(self._modules.get(name), "__spec__", None)
-        is_found = known is not None and known.name == name and known.has_location
-        if name in self._modules and not is_found:  # not from a finder
-            return True
+        if name in self._modules and (known is None or known.name != name or not known.has_location):
+            return True  # not from a finder
         with suppress(ImportError):  # a finder of a test may simulate a missing module
             for finder in list(sys.meta_path):
                 find: Any = None if finder is self else getattr(finder, "find_spec", None)
                 spec = None if find is None else find(name, path, None)
                 if spec is not None:
                     is_rewritten = finder is spec.loader and name.partition(".")[0] in self._rewritten
-                    is_alike = is_rewritten or (is_found and type(spec.loader) is type(known.loader))
-                    return is_found and spec.origin == known.origin and is_alike
-        return not is_found
+                    is_alike = is_rewritten or type(spec.loader) is type(getattr(known, "loader", None))
+                    return known is not None and spec.origin == known.origin and is_alike
+        return known is None
 
     def _refuse(self, name: str) -> None:
         """Leave a package to the ordinary import, or request a new worker.

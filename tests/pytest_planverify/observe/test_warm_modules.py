@@ -352,6 +352,20 @@ def test_modules_inserted_by_hand_stay_attributes_of_their_package(world: World)
 
 
 @in_a_fork
+def test_runtime_that_modules_share_does_not_prevent_serving(world: World):
+    insert = "import sys, types\nshared = sys.modules.setdefault('runtime', types.ModuleType('runtime'))\n"
+    world.install({"heavy.py": insert, "other.py": insert})
+
+    world.preload("heavy")
+
+    import other  # type: ignore[import-not-found] # isort: skip
+    import heavy  # type: ignore[import-not-found]
+
+    assert heavy.shared is other.shared
+    assert world.restarts == []
+
+
+@in_a_fork
 def test_object_that_a_module_inserts_in_its_own_place_is_served(world: World):
     text = """
     import sys, types
