@@ -95,8 +95,8 @@ def _judge_session(command: JudgedCommand, record: WorkerRecord) -> Judgement:
     judgement = command.seen(_judge_tests(command, record))
     judgement.exit_code = record.exit_status
     if judgement.verdict is Verdict.PASSED:
-        # Failures that the baseline forgives do not fail the criterion, but pytest still returns 1.
-        explained = (0, _TESTS_FAILED) if judgement.forgiven else (0,)
+        # For failures that the baseline forgives pytest still returns 1, as for too little coverage.
+        explained = (0, _TESTS_FAILED) if judgement.forgiven and not record.coverage else (0,)
         if record.exit_status not in explained or record.lost_processes:
             return _unexplained(command, record, judgement)
         if record.narrowed:

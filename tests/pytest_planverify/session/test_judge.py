@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from record_samples import FAILURE, Session, command
 
 from planner.model.verdicts import EvidenceKind, TestOutcome, Verdict
-from pytest_planverify.checks.result import file_of
+from pytest_planverify.checks.result import Judgement, file_of
 from pytest_planverify.session.judge import judge, judge_missing_files
 from pytest_planverify.session.records import WorkerRecord
 
@@ -386,6 +386,18 @@ def test_passed_tests_in_a_session_that_ended_otherwise_fail(
 
     assert (judgement.verdict, judgement.exit_code) == (Verdict.FAILED, status)
     assert judgement.reason == f"the tests passed, but {contradiction}"
+
+
+@pytest.mark.parametrize(("coverage", "verdict"), [(None, Verdict.PASSED), ([60.25, 90], Verdict.FAILED)])
+def test_forgiven_failures_do_not_excuse_too_little_coverage(
+    coverage: list[float] | None, verdict: Verdict
+):
+    def forgive(judgement: Judgement) -> Judgement:
+        return dataclasses.replace(judgement, verdict=Verdict.PASSED, evidence=(), forgiven=True)
+
+    session = session_of("passed", "failed").feed("session_finished", exit_status=1, coverage=coverage)
+
+    assert judge(command(view=forgive), session.ended(1)).verdict is verdict
 
 
 def test_reason_explains_why_tests_did_not_run():
