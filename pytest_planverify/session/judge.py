@@ -216,9 +216,15 @@ def _refused_options(command: JudgedCommand, record: WorkerRecord) -> Evidence |
     at = f"{command.place}: " if command.place else ""
     for text in (*record.usage_errors, *record.internal_errors):
         if found := _UNRECOGNIZED.search(text):
-            unknown = {each.words[0] for each in own if not each.known}
-            refused = [word for word in found["options"].split() if word in unknown]
+            words, unknown = found["options"].split(), {each.words[0] for each in own if not each.known}
+            refused = [word for word in words if word in unknown]
             problem, headline = "unknown_option", f"{at}pytest does not know {', '.join(refused)}"
+            if not refused:
+                # addopts may have options of a plugin that the command disables: --cov with -p no:cov.
+                off = " ".join(f"no:{word.removeprefix('--')}" for word in words)
+                given = [each for each in own if each.name == "-p" and f" {each.value}" in f" {off}"]
+                refused = [shlex.join(each.words) for each in given]
+                problem, headline = "bad_value", f"{at}{_complaint(text)}"
         elif found := _REFUSED.search(text):
             names = (found["names"] or "").split("/")
             given = [each for each in own if each.name in names or each.value == found["value"] is not None]

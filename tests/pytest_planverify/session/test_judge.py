@@ -314,6 +314,7 @@ _WARNING = "while parsing the following warning configuration:\n\n  no::x\n\ninv
             "-m slow",
         ),
         (("--hypothesis-profile=x",), _PROFILE, "--hypothesis-profile=x"),
+        (("-p", "no:cov", "-p", "no:x"), "error: unrecognized arguments: -q9 --cov-report=x", "-p no:cov"),
     ],
 )
 def test_refused_value_is_a_plan_fault_if_the_command_gives_it(
