@@ -58,7 +58,10 @@ def _marks_of(evidence: Evidence, diagnosis: Diagnosis) -> Iterator[Mark]:
     """Yield the marks by which a failure may share its cause with failures of other signatures."""
     case = Case.of(evidence)
     yield from _marks_of_error(case) if case.has_error else _marks_of_command(case)
-    yield from (Mark("absent", (_posix_path(path),)) for path in _absent_files(evidence))
+    absent = {_posix_path(path) for path in _absent_files(evidence)}
+    # A failure for several missing files would join the causes of those for one of them each.
+    if len(absent) == 1:
+        yield Mark("absent", (absent.pop(),))
     first = next(iter(diagnosis.candidates), None)
     hunk = first.hunk if first is not None else None
     if first is None or hunk is None or first.function is None:

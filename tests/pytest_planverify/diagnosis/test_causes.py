@@ -125,10 +125,11 @@ def absent(path: str) -> Evidence:
     return Evidence(kind=EvidenceKind.ARTIFACT, artifact=fact, headline=f"{path} is missing")
 
 
-def unselected(path: str) -> Evidence:
-    """Return evidence of a command whose test file does not exist."""
-    selectors = (Selector(text=f"{path}::test_it", problem="missing_file"),)
-    return Evidence(kind=EvidenceKind.SELECTION, selectors=selectors, headline=f"{path} does not exist")
+def unselected(*paths: str) -> Evidence:
+    """Return evidence of a command whose test files do not exist."""
+    selectors = tuple(Selector(text=f"{path}::test_it", problem="missing_file") for path in paths)
+    headline = f"{', '.join(paths)} does not exist"
+    return Evidence(kind=EvidenceKind.SELECTION, selectors=selectors, headline=headline)
 
 
 def seen(todo: str, evidence: Evidence, *, root: str = "/shop", **more: Any) -> SeenFailure:
@@ -277,6 +278,10 @@ TWO_FAULTS: dict[str, tuple[Evidence, Evidence]] = {
     ),
     "another test file": (absent("tests/test_a.py"), unselected("tests/test_b.py")),
     "other artifacts": (absent("out/a.json"), absent("out/b.json")),
+    "a test file, and a command that wants another, too": (
+        absent("tests/test_a.py"),
+        unselected("tests/test_a.py", "tests/test_b.py"),
+    ),
 }
 
 
