@@ -18,6 +18,7 @@ from planner.catalog.pytest_arguments import split_options
 from planner.model.evidence import CommandFact, ExceptionFact, ProcessEnd
 from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, Verdict, Witness
 from planner.planfile.project_files import read_regular
+from planner.text.sanitizing import one_line
 from pytest_planverify.checks.processes import ProcessResult, run_process
 from pytest_planverify.checks.result import Judgement
 from pytest_planverify.diagnosis.tool_output import read_traceback
@@ -95,7 +96,7 @@ def run_foreign(
     assert result is not None
     # A shim found no interpreter: pytest would have printed something.
     if witness is Witness.EXIT_CODE and result.exit_code in _NOT_FOUND and not result.stdout.strip():
-        said = without_secrets(result.stderr.strip().partition("\n")[0])
+        said = one_line(without_secrets(result.stderr.strip().partition("\n")[0]), limit=300)
         return _not_started(judged, launcher, args, said or f"exit status {result.exit_code}")
     _add_end(record, result)
     judgement = judge(judged, record)

@@ -221,7 +221,7 @@ def test_exit_status_that_is_none_of_pytest_is_the_death_of_the_process(late: bo
 
 def test_interpreter_that_a_shim_does_not_find_is_not_at_fault_in_the_product(tmp_path: Path):
     shim = tmp_path / "python3.9"
-    shim.write_text("#!/bin/sh\necho 'pyenv: python3.9: command not found' >&2\nexit 127\n")
+    shim.write_text("#!/bin/sh\nprintf 'pyenv: python3.9: \\033[1mcommand not found' >&2\nexit 127\n")
     shim.chmod(0o755)
 
     judgement = run_foreign(
