@@ -458,11 +458,16 @@ def _cases(function: Function, module: Module) -> int:
 
 def _has_no_cases(function: Function, module: Module) -> bool:
     """Return whether a decorator lists no parameters for a test, which pytest then skips."""
-    return any(
-        name_of(getattr(each, "func", each)) == "parametrize"
-        and len(arguments := getattr(each, "args", ())) > 1
-        and fold(arguments[1], module.constants) in ([], (), {}, "")
+    values = [
+        each.args[1]
         for each in function.decorator_list
+        if isinstance(each, ast.Call) and name_of(each.func) == "parametrize" and len(each.args) > 1
+    ]
+    # Other code that names an empty list may fill it.
+    return any(
+        fold(each, module.constants) in ([], (), {}, "")
+        and all(module.uses[name] == 1 for name in _names_in(each))
+        for each in values
     )
 
 

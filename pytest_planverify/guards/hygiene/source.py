@@ -12,6 +12,7 @@ import operator
 import re
 import sys
 import warnings
+from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -163,6 +164,16 @@ class Module:
                     if isinstance(target, ast.Name):
                         found.setdefault(target.id, []).append(node.value)
         return {name: values[0] for name, values in found.items() if len(values) == 1}
+
+    @cached_property
+    def uses(self) -> Counter[str]:
+        """How often code binds or reads each name, not counting decorators."""
+        nodes = list(ast.walk(self.tree))
+        decorators = [each for node in nodes for each in getattr(node, "decorator_list", ())]
+        parts = (part for each in decorators for part in ast.walk(each))
+        found = Counter(node.id for node in nodes if isinstance(node, ast.Name))
+        found.subtract(node.id for node in parts if isinstance(node, ast.Name))
+        return found
 
     def sites(self, before: Module | None = None) -> Iterator[Site]:
         """Yield the nodes of all statements that an earlier version does not have; without one, of all."""

@@ -801,6 +801,15 @@ def test_a_failed_test_without_cases_is_skipped() -> None:
     assert of_red_tests(with_tests(rows, "[]")) == {"test-skipped"}
 
 
+def test_a_list_of_cases_may_be_filled_after_it_is_made() -> None:
+    test = "@pytest.mark.parametrize('a', {})\ndef test_title(a):\n    assert title(a) == a.upper()\n"
+    tree = {**TREE, "tests/test_title.py": test.format("['a', 'b']")}
+    empty, filled = "CASES = []\n", "for case in words():\n    CASES.append(case)\n"
+    named = test.format("CASES")
+    assert of_red_tests({"tests/test_title.py": empty + filled + named}, tree) == set()
+    assert of_red_tests({"tests/test_title.py": empty + named}, tree) == {"test-skipped"}
+
+
 def test_checks_of_many_failed_tests_move_to_new_tests_in_reasonable_time() -> None:
     def tests(between: str) -> str:
         text = "def test_{0}():\n    assert f({0}) == {0}\n{1}    assert g({0}) == {0}\n\n"
