@@ -132,6 +132,12 @@ def test_complaint_of_a_builder_that_also_runs_targets_is_its_compilers(cmd: str
     assert diagnose(evidence_of(Printed(cmd, output))).rule == "compiler-complained"
 
 
+def test_command_that_a_test_does_not_find_is_no_missing_tool() -> None:
+    said = "bash: kite: command not found\nFAILED tests/test_wind.py::test_gust - assert 127 == 0"
+    found = diagnose(evidence_of(Printed("make test", f"{said}\nmake: *** [Makefile:2: test] Error 1")))
+    assert found.category is Category.TEST_REGRESSION
+
+
 def test_what_a_line_of_source_does_not_find_is_no_fault_of_the_command() -> None:
     output = "main.c:3:10: fatal error: kite.h: No such file or directory"
     assert diagnose(evidence_of(Printed("make kite.h", output))).category is not Category.TEST_NOT_FOUND
