@@ -109,7 +109,9 @@ def init(
         page = read_page(source)
         plan = plan_of_list(page, here.name or "project", root=root)
         nothing = f"{source}: it has no check boxes; write each todo as a line: - [ ] Write the parser"
-        refused = [f"- line {each.line}: {code}" for each in page.walk() for code in each.refused]
+        # Commands elsewhere are no criteria of a todo, whether the catalog has them or not.
+        below = (each for box in page.walk() if box.is_checked is not None for each in box.walk())
+        refused = dict.fromkeys(f"- line {each.line}: {code}" for each in below for code in each.refused)
         title = f"No criteria, as the catalog has no such commands ({program()} tools lists it):"
         notes += [title, *refused] if refused else []
     else:

@@ -102,12 +102,13 @@ def test_init_makes_a_plan_from_check_boxes_and_a_section_in_agents_md(shop: Pat
 
 def test_a_command_of_a_list_that_the_catalog_does_not_know_is_told(shop: Path) -> None:
     blocks = "  ```console\n  $ papermill a b\n  ```\n  ```python\n  return a\n  ```\n"
-    (shop / "TODO.md").write_text(f"# Shop\n\n- [ ] Count: `jupyter nbconvert x` with `f(x) + 1`\n{blocks}")
+    box = "- [ ] Count: `jupyter nbconvert x` with `f(x) + 1`\n"
+    (shop / "TODO.md").write_text(f"# Shop\n\nSee `git log`.\n\n{box}{blocks}")
 
     ran("init", "--from", "TODO.md", cwd=shop)
 
     comment = (shop / "planverify.yaml").read_text().partition("# No criteria")[2]
-    assert comment.splitlines()[1:] == ["# - line 3: jupyter nbconvert x", "# - line 3: papermill a b"]
+    assert comment.splitlines()[1:] == ["# - line 5: jupyter nbconvert x", "# - line 5: papermill a b"]
 
 
 def test_the_commands_in_agents_md_work_and_verify_the_first_plan(shop: Path) -> None:
