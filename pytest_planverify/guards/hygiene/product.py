@@ -185,15 +185,19 @@ def _equality_problem(
 
 
 def _has_state(owner: ast.ClassDef | None) -> bool:
-    """Return whether a class has fields, or methods that assign attributes of their instance."""
-    fields = [each.annotation for each in getattr(owner, "body", ()) if isinstance(each, ast.AnnAssign)]
-    return owner is not None and (
-        any(not re.search("ClassVar|Final", ast.unparse(each)) for each in fields)
-        or any(
-            isinstance(getattr(each, "ctx", None), ast.Store)
-            and name_of(getattr(each, "value", each)) == "self"
-            for each in ast.walk(owner)
-        )
+    """Return whether a class has fields, or uses attributes of its instance that its body does not bind."""
+    if owner is None:
+        return False
+    fields = [each.annotation for each in owner.body if isinstance(each, ast.AnnAssign)]
+    bound = [each for each in owner.body if isinstance(each, ast.Assign | ast.AnnAssign)]
+    own = {getattr(each, "name", "") for each in owner.body}
+    own |= {each.id for part in bound for each in ast.walk(part) if isinstance(each, ast.Name)}
+    # Others may be set by a base class, or in other ways than by an assignment.
+    parts = (each for each in ast.walk(owner) if isinstance(each, ast.Attribute))
+    used = (each for each in parts if name_of(each.value) == "self")
+    return any(not re.search("ClassVar|Final", ast.unparse(each)) for each in fields) or any(
+        isinstance(each.ctx, ast.Store) or not (each.attr in own or each.attr.startswith("__"))
+        for each in used
     )
 
 
