@@ -107,7 +107,8 @@ def test_hostile_output_is_read_in_bounded_time(tool: Tool) -> None:
     hostile = ["a" * 20_000, " \n" * 5_000, "a:1:1: " * 2_000, "  ● a\n" * 1_000, "error: x\n" * 1_000]
     hostile += ['  File "a", line 1\n' * 700, "Traceback (most recent call last):\n" * 300]
     hostile += ["1 passed, " * 1_000, "F401 x\n" * 1_000, "." * 20_000, "a...b" * 4_000]
-    hostile += ["  a.py:1:1 - error: x\n    y" * 400, ">> Issue: [B1:a] b\n" * 500, (" " * 1_900 + "x\n") * 40]
+    hostile += ["  a.py:1:1 - error: x\n    y" * 400, ">> Issue: [B1:a] b\n" * 500]
+    hostile += [(" " * 1_900 + "x\n") * 40]
     asked = dataclasses.replace(tool, purpose=Purpose.TEST)
     for text in hostile:
         started = time.process_time()
