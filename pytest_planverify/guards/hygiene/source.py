@@ -167,7 +167,7 @@ class Module:
 
     @cached_property
     def uses(self) -> Counter[str]:
-        """How often code binds or reads each name, not counting decorators."""
+        """Names with the number of places that bind or read them, not counting decorators."""
         nodes = list(ast.walk(self.tree))
         decorators = [each for node in nodes for each in getattr(node, "decorator_list", ())]
         parts = (part for each in decorators for part in ast.walk(each))
