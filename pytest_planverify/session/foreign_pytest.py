@@ -94,10 +94,11 @@ def run_foreign(
         if result.exit_code != _USAGE_ERROR:  # the usage error of an unknown option: no such plugin there
             break
     assert result is not None
-    # A shim found no interpreter: pytest would have printed something.
-    if witness is Witness.EXIT_CODE and result.exit_code in _NOT_FOUND and not result.stdout.strip():
-        said = one_line(without_secrets(result.stderr.strip().partition("\n")[0]), limit=300)
-        return _not_started(judged, launcher, args, said or f"exit status {result.exit_code}")
+    # A shim says on stderr alone that it found no interpreter; a conftest that exits so need not say anything.
+    said = one_line(without_secrets(result.stderr.strip().partition("\n")[0]), limit=300)
+    is_shim = witness is Witness.EXIT_CODE and result.exit_code in _NOT_FOUND
+    if is_shim and said and not result.stdout.strip():
+        return _not_started(judged, launcher, args, said)
     _add_end(record, result)
     judgement = judge(judged, record)
     judgement.duration_ms, judgement.witness = result.duration_ms, witness

@@ -234,6 +234,12 @@ def test_interpreter_that_a_shim_does_not_find_is_not_at_fault_in_the_product(tm
     assert (judgement.reason or "").endswith("cannot be started: pyenv: python3.9: command not found")
 
 
+def test_conftest_that_exits_like_a_shell_is_no_missing_interpreter(tmp_path: Path):
+    (tmp_path / "conftest.py").write_text("import os\nos._exit(127)\n")
+    judgement = run_foreign(COMMAND, PYTEST, ("-q",), root=tmp_path, env=os.environ, folder=tmp_path)
+    assert judgement.verdict is Verdict.FAILED
+
+
 def test_unexplained_exit_status_fails(tmp_path: Path):
     (tmp_path / "conftest.py").write_text("def pytest_sessionfinish(session): session.exitstatus = 1\n")
 
