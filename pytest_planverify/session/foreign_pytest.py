@@ -94,7 +94,7 @@ def run_foreign(
         if result.exit_code != _USAGE_ERROR:  # the usage error of an unknown option: no such plugin there
             break
     assert result is not None
-    # A shim says on stderr alone that it found no interpreter; a conftest that exits so need not say anything.
+    # A shim says on stderr that it found no interpreter; a conftest that exits so need not say anything.
     said = one_line(without_secrets(result.stderr.strip().partition("\n")[0]), limit=300)
     is_shim = witness is Witness.EXIT_CODE and result.exit_code in _NOT_FOUND
     if is_shim and said and not result.stdout.strip():
