@@ -13,7 +13,6 @@ Both ways are a :class:`Session`, and both write the same records. Servers are f
 from __future__ import annotations
 
 import atexit
-import gc
 import importlib
 import io
 import os
@@ -23,6 +22,7 @@ import threading
 import time
 import traceback
 from contextlib import suppress
+from gc import get_objects  # bound early: the worker's own reveals the objects of the server
 from os import _exit as exit_process  # bound early: a test may replace it for good
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -113,7 +113,7 @@ def leave_interpreter() -> None:
     for step in (threading._shutdown, atexit._run_exitfuncs):  # type: ignore[attr-defined]
         with suppress(Exception):
             step()
-    for each in gc.get_objects():  # not those of the server, which are frozen
+    for each in get_objects():  # not those of the server, which are frozen
         if issubclass(type(each), (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)):
             with suppress(Exception):
                 each.flush()

@@ -43,6 +43,8 @@ from pytest_planverify.checks.intermediate_process import (
 from pytest_planverify.observe.spec import HARNESS_EXIT, CannotServe, Level
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_planverify.observe.spec import Start, WorkerSpec
 
 _HEADER = struct.Struct("!I")
@@ -341,8 +343,29 @@ def _fork_workers(requests: socket.socket, group: int) -> WorkerSpec:
         if os.fork() == 0:
             requests.close()
             keep_worker(connection, group, own_session=spec.log is not None)
+            _reveal_frozen_objects_on_demand()
             return spec
         connection.close()
+
+
+def _reveal_frozen_objects_on_demand() -> None:
+    """Let code in the worker that looks for objects find those of the server, too.
+
+    To unfreeze them at once would cost each worker the time of a collection of all of them.
+    """
+    originals = {name: getattr(gc, name) for name in ("get_objects", "get_referrers")}
+
+    def revealing(name: str) -> Callable[..., list[Any]]:
+        def call(*args: Any, **kwargs: Any) -> list[Any]:
+            gc.unfreeze()
+            for each, original in originals.items():
+                setattr(gc, each, original)
+            return [found for found in originals[name](*args, **kwargs) if found is not args]
+
+        return call
+
+    for name in originals:
+        setattr(gc, name, revealing(name))
 
 
 def keep_worker(connection: socket.socket, group: int, *, own_session: bool) -> None:
