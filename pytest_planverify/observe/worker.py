@@ -113,7 +113,7 @@ def leave_interpreter() -> None:
     for step in (threading._shutdown, atexit._run_exitfuncs):  # type: ignore[attr-defined]
         with suppress(Exception):
             step()
-    for each in get_objects():  # not those of the server, which are frozen
+    for each in get_objects():  # not those of the server, unless a test has unfrozen them
         if issubclass(type(each), (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)):
             with suppress(Exception):
                 each.flush()

@@ -16,6 +16,7 @@ end of a new connection, so that every server and every keeper talks to the pare
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib
 import os
@@ -349,23 +350,24 @@ def _fork_workers(requests: socket.socket, group: int) -> WorkerSpec:
 
 
 def _reveal_frozen_objects_on_demand() -> None:
-    """Let code in the worker that looks for objects find those of the server, too.
+    """Replace the functions by which code in the worker looks for objects: they find the server's, too.
 
-    To unfreeze them at once would cost each worker the time of a collection of all of them.
+    To unfreeze these at once would cost each worker the time of a collection of all of them.
     """
-    originals = {name: getattr(gc, name) for name in ("get_objects", "get_referrers")}
+    # The replacements stay, as a test may count objects twice, or have replaced one of them itself.
+    frozen = [True]
 
-    def revealing(name: str) -> Callable[..., list[Any]]:
+    def revealing(function: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+        @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> list[Any]:
-            gc.unfreeze()
-            for each, original in originals.items():
-                setattr(gc, each, original)
-            return [found for found in originals[name](*args, **kwargs) if found is not args]
+            if frozen:
+                frozen.clear()
+                gc.unfreeze()
+            return [found for found in function(*args, **kwargs) if found is not args]
 
         return call
 
-    for name in originals:
-        setattr(gc, name, revealing(name))
+    gc.get_objects, gc.get_referrers = revealing(gc.get_objects), revealing(gc.get_referrers)
 
 
 def keep_worker(connection: socket.socket, group: int, *, own_session: bool) -> None:
