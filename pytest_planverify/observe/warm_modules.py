@@ -84,7 +84,9 @@ class ModuleShelf:
         self._modules: dict[str, types.ModuleType] = {}
         """The modules that are still to be served."""
         self._present: dict[str, types.ModuleType | None] = {}
-        """Those that pytest had loaded before, those that were served, and ``None`` for missing ones."""
+        """Those that pytest had loaded before, those that were served, and ``None`` for others."""
+        self._missing: set[str] = set()
+        """Top-level modules that imports asked for and no finder finds."""
         self._needs: dict[str, set[str]] = {}
         """By preloaded module, its package and the modules that it loads, imports, or holds objects of."""
         self._inner: set[str] = set()
@@ -172,6 +174,9 @@ class ModuleShelf:
         # An import may ask for a module that is not installed, such as an optional dependency.
         known = loaded | self._needs.keys()
         self._present = {name: sys.modules.get(name) for name in known - self._modules.keys()}
+        # One that a finder finds could not be imported, or was only searched for.
+        absent = {name for name, module in self._present.items() if module is None and "." not in name}
+        self._missing = {name for name in absent if self._is_same(name, None)}
         known |= self._modules.keys()
         for name, module in self._modules.items():
             held = {name.rpartition(".")[0], *map(_module_of, list(vars(module).values()))}
@@ -231,11 +236,8 @@ class ModuleShelf:
             for each in wanted - own
         )
         # Of submodules only the imported one is compared, with the search path of its package: the others
-        # are those of the package's file. Missing modules have to be missing still, except those with
-        # needs: their code was found and failed.
-        tops = {each.partition(".")[0] for each in own} & self._modules.keys()
-        missing = {each for each in wanted - own if self._present.get(each) is None}
-        tops |= {each for each in missing if not (self._needs.get(each) or "." in each)}
+        # are those of the package's file. Missing modules have to be missing still.
+        tops = {each.partition(".")[0] for each in own} & self._modules.keys() | wanted & self._missing
         compared = {**dict.fromkeys(tops), name: path}
         is_changed = any(os.environ.get(key) != value for key, value in self._environment.items())
         if is_replaced or is_changed or not all(map(self._is_same, compared, compared.values())):

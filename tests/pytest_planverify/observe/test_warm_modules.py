@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import warnings
@@ -293,6 +294,25 @@ def test_dependent_of_a_module_that_is_still_missing_is_served(world: World):
     import user  # type: ignore[import-not-found]
 
     assert user.heavy is None
+    assert world.restarts == []
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        "try: import heavy\nexcept ImportError: pass",
+        "from importlib.util import find_spec\nfind_spec('heavy')",
+    ],
+    ids=["imported", "searched for"],
+)
+@in_a_fork
+def test_dependent_of_a_module_that_is_not_loaded_although_it_exists_is_served(user: str, world: World):
+    world.install({"heavy.py": "raise ImportError('made for another system')", "user.py": user})
+
+    world.preload("user")
+
+    importlib.import_module("user")
+
     assert world.restarts == []
 
 
