@@ -167,10 +167,11 @@ class Module:
 
     @cached_property
     def uses(self) -> Counter[str]:
-        """Names with the number of places that bind or read them, not counting decorators."""
+        """Names with the number of places that bind or read them, not counting ``parametrize``."""
         nodes = list(ast.walk(self.tree))
-        decorators = [each for node in nodes for each in getattr(node, "decorator_list", ())]
-        parts = (part for each in decorators for part in ast.walk(each))
+        decorators = (each for node in nodes for each in getattr(node, "decorator_list", ()))
+        calls = (each for each in decorators if name_of(getattr(each, "func", each)) == "parametrize")
+        parts = (part for each in calls for part in ast.walk(each))
         found = Counter(node.id for node in nodes if isinstance(node, ast.Name))
         found.subtract(node.id for node in parts if isinstance(node, ast.Name))
         return found

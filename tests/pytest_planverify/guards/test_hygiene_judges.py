@@ -804,9 +804,9 @@ def test_a_failed_test_without_cases_is_skipped() -> None:
 def test_a_list_of_cases_may_be_filled_after_it_is_made() -> None:
     test = "@pytest.mark.parametrize('a', {})\ndef test_title(a):\n    assert title(a) == a.upper()\n"
     tree = {**TREE, "tests/test_title.py": test.format("['a', 'b']")}
-    empty, filled = "CASES = []\n", "for case in words():\n    CASES.append(case)\n"
-    named = test.format("CASES")
-    assert of_red_tests({"tests/test_title.py": empty + filled + named}, tree) == set()
+    empty, named = "CASES = []\n", test.format("CASES")
+    for filled in "for case in words():\n    CASES.append(case)\n", "@CASES.append\ndef case(): ...\n":
+        assert of_red_tests({"tests/test_title.py": empty + filled + named}, tree) == set()
     assert of_red_tests({"tests/test_title.py": empty + named}, tree) == {"test-skipped"}
 
 
