@@ -374,8 +374,17 @@ def unmet_coverage(config: pytest.Config) -> tuple[float, float] | None:
     """Return the coverage and the limit of pytest-cov that it misses; ``None`` if there is no such miss."""
     plugin: Any = config.pluginmanager.getplugin("_cov")
     total = getattr(plugin, "cov_total", None)
-    limit = getattr(getattr(plugin, "options", None), "cov_fail_under", None)
-    if not (isinstance(total, float | int) and isinstance(limit, float | int)) or total >= limit:
+    options: Any = getattr(plugin, "options", None)
+    limit = getattr(options, "cov_fail_under", None)
+    if not (isinstance(total, float | int) and isinstance(limit, float | int)):
+        return None
+    misses = total < limit
+    if misses and hasattr(options, "cov_precision"):
+        # pytest-cov compares the rounded coverage since version 6.1.
+        from coverage.results import should_fail_under
+
+        misses = should_fail_under(total, limit, options.cov_precision or 0)
+    if not misses:
         return None
     # Rounded down, so that 79.999 is not shown as 80, the limit that it misses.
     return math.floor(total * 100) / 100, limit
