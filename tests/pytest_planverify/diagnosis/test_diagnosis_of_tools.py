@@ -138,6 +138,12 @@ def test_command_that_a_test_does_not_find_is_no_missing_tool() -> None:
     assert found.category is Category.TEST_REGRESSION
 
 
+def test_shim_that_does_not_find_its_program_may_say_so_after_the_exit_status_is_told() -> None:
+    # The output is that of both streams, one after the other.
+    output = "py: exit 127 (0.01 seconds)\npyenv: kite: command not found"
+    assert diagnose(evidence_of(Printed("tox", output))).rule == "tool-missing-in-command"
+
+
 def test_what_a_line_of_source_does_not_find_is_no_fault_of_the_command() -> None:
     output = "main.c:3:10: fatal error: kite.h: No such file or directory"
     assert diagnose(evidence_of(Printed("make kite.h", output))).category is not Category.TEST_NOT_FOUND
