@@ -203,6 +203,8 @@ _REFUSED = re.compile(
     r"(?:' is not registered)?(?:\n|$)"
 )
 """A complaint of pytest or of a plugin about an option's value: its names, such as ``-k``, or the value."""
+_STARTS = {"xdist": ("-n", "--dist", "--maxprocesses", "--tx")}
+"""How the options of a plugin start, by its name; those of most start with it."""
 _COMPLAINT = re.compile(r"(\S[^:]*: )?error: ")  # of pytest, or of "python -m pytest"
 
 
@@ -221,9 +223,13 @@ def _refused_options(command: JudgedCommand, record: WorkerRecord) -> Evidence |
             problem, headline = "unknown_option", f"{at}pytest does not know {', '.join(refused)}"
             if not refused:
                 # addopts may have options of a plugin that the command disables: --cov with -p no:cov.
-                off = " ".join(f"no:{word.removeprefix('--')}" for word in words)
-                given = [each for each in own if each.name == "-p" and f" {each.value}" in f" {off}"]
-                refused = [shlex.join(each.words) for each in given]
+                off = [each for each in own if each.name == "-p" and (each.value or "").startswith("no:")]
+                refused = [
+                    shlex.join(each.words)
+                    for each in off
+                    for plugin in [str(each.value).removeprefix("no:").removeprefix("pytest_")]
+                    if any(word.startswith(_STARTS.get(plugin, f"--{plugin}")) for word in words)
+                ]
                 problem, headline = "bad_value", f"{at}{_complaint(text)}"
         elif found := _REFUSED.search(text):
             names = (found["names"] or "").split("/")

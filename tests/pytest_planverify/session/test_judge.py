@@ -315,6 +315,8 @@ _WARNING = "while parsing the following warning configuration:\n\n  no::x\n\ninv
         ),
         (("--hypothesis-profile=x",), _PROFILE, "--hypothesis-profile=x"),
         (("-p", "no:cov", "-p", "no:x"), "error: unrecognized arguments: -q9 --cov-report=x", "-p no:cov"),
+        (("-p", "no:pytest_cov"), "error: unrecognized arguments: --cov", "-p no:pytest_cov"),
+        (("-p", "no:xdist", "-p", "no:cov"), "error: unrecognized arguments: -n 4", "-p no:xdist"),
     ],
 )
 def test_refused_value_is_a_plan_fault_if_the_command_gives_it(
