@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy
 import pytest
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from module_project import write_files
 
 from pytest_planverify.journal import JournalWriter, Record, read_journal
-from pytest_planverify.observe.recorder import alike_names, alike_paths
+from pytest_planverify.observe.recorder import alike_names, alike_paths, unmet_coverage
 from pytest_planverify.observe.results import EVIDENCE, NodeIds, ResultLedger
 
 
@@ -229,3 +229,22 @@ def test_similar_paths_come_from_the_nearest_existing_folder(path: str, alike: l
     write_files(tmp_path, {f"tests/{name}": "" for name in names})
 
     assert alike_paths(tmp_path / path) == alike
+
+
+@pytest.mark.parametrize(
+    ("options", "total", "unmet"),
+    [
+        ({"cov_precision": 0}, 79.6, None),
+        ({"cov_precision": 1}, 79.5, (79.5, 80)),
+        ({"cov_precision": None}, 79.4, (79.4, 80)),
+        ({}, 79.999, (79.99, 80)),
+        ({}, 80, None),
+        ({}, None, None),
+    ],
+)
+def test_coverage_misses_its_limit_as_pytest_cov_rounds_it(
+    options: dict[str, Any], total: float | None, unmet: tuple[float, float] | None
+):
+    plugin = SimpleNamespace(cov_total=total, options=SimpleNamespace(cov_fail_under=80, **options))
+    config = SimpleNamespace(pluginmanager=SimpleNamespace(getplugin={"_cov": plugin}.get))
+    assert unmet_coverage(cast("pytest.Config", config)) == unmet
