@@ -240,11 +240,12 @@ def test_similar_paths_come_from_the_nearest_existing_folder(path: str, alike: l
         ({}, 79.999, (79.99, 80)),
         ({}, 80, None),
         ({}, None, None),
+        ({"cov_precision": 0, "cov_fail_under": 150}, 79.4, None),
     ],
 )
 def test_coverage_misses_its_limit_as_pytest_cov_rounds_it(
     options: dict[str, Any], total: float | None, unmet: tuple[float, float] | None
 ):
-    plugin = SimpleNamespace(cov_total=total, options=SimpleNamespace(cov_fail_under=80, **options))
+    plugin = SimpleNamespace(cov_total=total, options=SimpleNamespace(**{"cov_fail_under": 80, **options}))
     config = SimpleNamespace(pluginmanager=SimpleNamespace(getplugin={"_cov": plugin}.get))
     assert unmet_coverage(cast("pytest.Config", config)) == unmet
