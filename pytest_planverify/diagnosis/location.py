@@ -26,13 +26,14 @@ from pytest_planverify.diagnosis.case import PROSE, frames_of, is_remark, last_f
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from planner.model.evidence import Evidence, ExecutedFunction, Frame, Hunk
+    from planner.model.evidence import Evidence, ExceptionFact, ExecutedFunction, Frame, Hunk
 
 MOST_CANDIDATES = 5
 """Limit of candidates of a diagnosis, and of a tool's findings that are considered."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_TRANSLATION = re.compile(r"raise .*\bfrom (?!None$)\w+$", re.DOTALL)
 _OF_INNER = 0.8
 """Factor on the score of an inner function, for the function that encloses it."""
 
@@ -380,12 +381,24 @@ def _product_frames(evidence: Evidence, fault: Frame | None) -> Iterator[Frame]:
     is_subject = any(fault is each for each in evidence.subjects)
     if fault is not None and fault.side is Side.PRODUCT and not is_subject:
         yield fault
-    for error in (*evidence.exceptions, *evidence.exceptions_in_group):
+    for error in (*_origins_first(evidence.exceptions), *evidence.exceptions_in_group):
         asking, every = (
             [at for at in reversed(frames) if at.side is Side.PRODUCT and not at.path.startswith("<")]
             for frames in (frames_of(error), error.frames)
         )
         yield from asking or every  # of a test that asks, the product has only its __getattr__
+
+
+def _origins_first(chain: Iterable[ExceptionFact]) -> Iterable[ExceptionFact]:
+    """Return a chain with the cause before each exception that translates it: ``raise … from …``."""
+    found: list[ExceptionFact] = []
+    start = 0
+    for error in chain:
+        found.insert(start, error)
+        source = (error.frames[-1].source if error.frames else None) or ""
+        if not _TRANSLATION.match(source):
+            start = len(found)
+    return found
 
 
 def _changed_around(evidence: Evidence, path: str, line: int) -> str | None:

@@ -150,6 +150,21 @@ def test_deeper_exception_precedes_its_consequence():
     assert candidates_of(failure(of_shop("total")), of_shop("_inner"))[0].function == "_inner"
 
 
+@pytest.mark.parametrize(
+    ("source", "first"),
+    [
+        ("raise Unreadable(path) from error", "_parse"),
+        ("raise Unreadable(path) from None", "load"),
+        ("raise Unreadable(path)", "load"),
+        ("clean_up(path)", "load"),
+    ],
+)
+def test_cause_precedes_the_exception_that_translates_it(source: str, first: str):
+    raised = error("Unreadable", "", TEST, frame("shop.py", "load", 20, source=source))
+    cause = error("KeyError", "'price'", of_shop("load"), of_shop("_parse"))
+    assert ranked(failed(raised, cause))[0] == first
+
+
 def test_candidates_are_limited_and_sorted_by_score():
     found = candidates_of(failure(executed=tuple(ran(f"f{n}", green=n) for n in range(9))))
 

@@ -150,6 +150,19 @@ def test_only_the_last_returns_of_none_are_kept(untraced: None):
     assert len(first.nones) <= 50 < 60
 
 
+def test_endless_recursion_is_recorded(untraced: None):
+    names: dict[str, Any] = {}
+    exec(compile("def again(): again()", "/project/shop.py", "exec"), names)
+    probe = module.probe_of(only_shop)
+
+    probe.start()
+    with pytest.raises(RecursionError):
+        names["again"]()
+    (ran,) = probe.stop()
+
+    assert ran.code.co_name == "again"
+
+
 def test_probe_does_not_start_beside_another_profiler(untraced: None):
     probe = module.probe_of(only_shop)
     sys.setprofile(ignore)
