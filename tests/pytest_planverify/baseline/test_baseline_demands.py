@@ -93,7 +93,7 @@ OTHER = {"u.py::other": "passed"}
 )
 def test_must_turn_green_follows_its_table(
     flat: FlatPlan, named: Any, tests: dict[str, str], verdict: str, reason: str | None
-) -> None:
+):
     found = demands(flat).decide(todo(must_turn_green=named), run(TURN_GREEN, tests))
     assert found.check.verdict == verdict
     assert (found.check.reason is None) == (reason is None)
@@ -101,7 +101,7 @@ def test_must_turn_green_follows_its_table(
     assert bool(found.evidence) == (verdict == "failed")
 
 
-def test_wholly_red_criterion_may_turn_green_without_known_tests(flat: FlatPlan) -> None:
+def test_wholly_red_criterion_may_turn_green_without_known_tests(flat: FlatPlan):
     asked, tests = todo(must_turn_green=["old.py::any"]), run(TURN_GREEN, {"old.py::any": "passed"})
     assert demands(flat, check="failed").decide(asked, tests).check.verdict is Verdict.PASSED
     assert demands(flat, check="passed").decide(asked, tests).check.verdict is Verdict.INCONCLUSIVE
@@ -109,7 +109,7 @@ def test_wholly_red_criterion_may_turn_green_without_known_tests(flat: FlatPlan)
 
 @pytest.mark.parametrize("verdict", ["failed", "flaky", "inconclusive", "not_run", "blocked"])
 @pytest.mark.parametrize("check_id", [TURN_GREEN, STAY_GREEN, "tests[0]"])
-def test_verdict_other_than_passed_is_not_changed(flat: FlatPlan, check_id: str, verdict: str) -> None:
+def test_verdict_other_than_passed_is_not_changed(flat: FlatPlan, check_id: str, verdict: str):
     asked = todo(must_turn_green=["t.py::green"], must_stay_green=["t.py"])
     first = run(check_id, {"t.py::green": "failed"}, verdict)
     assert demands(flat).decide(asked, first) is first
@@ -129,7 +129,7 @@ def test_verdict_other_than_passed_is_not_changed(flat: FlatPlan, check_id: str,
 )
 def test_only_explicit_ids_are_judged_without_a_baseline(
     flat: FlatPlan, keys: dict[str, Any], check_id: str, verdict: str, expected: str
-) -> None:
+):
     found = Demands(flat, None).decide(todo(**keys), run(check_id, {"t.py::green": "passed"}, verdict))
     assert found.check.verdict == expected
     assert (found.check.reason == NO_BASELINE) == (expected == "inconclusive")
@@ -149,7 +149,7 @@ def test_only_explicit_ids_are_judged_without_a_baseline(
 )
 def test_must_stay_green_follows_its_table(
     flat: FlatPlan, named: Any, tests: dict[str, str], verdict: str, reason: str
-) -> None:
+):
     found = demands(flat).decide(todo(must_stay_green=named), run(STAY_GREEN, tests))
     assert found.check.verdict == verdict
     assert reason in (found.check.reason or "")
@@ -165,7 +165,7 @@ def test_must_stay_green_follows_its_table(
 )
 def test_must_stay_green_all_passes_iff_no_green_test_is_lost(
     flat: FlatPlan, drawn: dict[str, tuple[TestOutcome, bool, TestOutcome | None]]
-) -> None:
+):
     tests = {name: {"outcome": then, "flaky": flaky} for name, (then, flaky, _) in drawn.items()}
     beside = judging(flat, tests=tests)
     asked = todo(must_stay_green="all")
@@ -187,7 +187,7 @@ def test_must_stay_green_all_passes_iff_no_green_test_is_lost(
         assert found is not Verdict.PASSED
 
 
-def test_renamed_file_keeps_its_tests_and_an_accepted_removal_demands_none(tmp_path: Path) -> None:
+def test_renamed_file_keeps_its_tests_and_an_accepted_removal_demands_none(tmp_path: Path):
     flat = flat_plan(tmp_path)
     (tmp_path / "new.py").write_text("same")
     accepted: list[dict[str, Any]] = []
@@ -197,10 +197,7 @@ def test_renamed_file_keeps_its_tests_and_an_accepted_removal_demands_none(tmp_p
             "old.py::red": {"outcome": "failed"},
             "gone.py::green": {"outcome": "passed"},
         },
-        "files": {
-            "old.py": {"sha256": sha256(b"same")},
-            "gone.py": {"sha256": "0" * 64},
-        },
+        "files": {"old.py": {"sha256": sha256(b"same")}, "gone.py": {"sha256": "0" * 64}},
         "accepted": accepted,
     }
 
@@ -249,7 +246,7 @@ def missing(text: str, problem: str = "missing_id") -> Evidence:
 )
 def test_only_failures_of_tests_not_green_at_the_baseline_are_forgiven(
     flat: FlatPlan, evidence: Evidence, borne: bool
-) -> None:
+):
     asked = todo(must_stay_green=["t.py"])
     view = demands(flat).view(asked, STAY_GREEN)
     assert view is not None
@@ -263,7 +260,7 @@ def test_only_failures_of_tests_not_green_at_the_baseline_are_forgiven(
     assert failing("t.py::green") in both.evidence
 
 
-def test_failure_of_a_test_reported_as_passed_is_not_forgiven(flat: FlatPlan) -> None:
+def test_failure_of_a_test_reported_as_passed_is_not_forgiven(flat: FlatPlan):
     view = demands(flat).view(todo(must_stay_green=["t.py"]), STAY_GREEN)
     assert view is not None
     slow = TestResult(nodeid="t.py::red", outcome=TestOutcome.PASSED)
@@ -271,7 +268,7 @@ def test_failure_of_a_test_reported_as_passed_is_not_forgiven(flat: FlatPlan) ->
     assert view(red) is red
 
 
-def test_tests_that_did_not_run_make_the_check_inconclusive(flat: FlatPlan) -> None:
+def test_tests_that_did_not_run_make_the_check_inconclusive(flat: FlatPlan):
     view = demands(flat).view(todo(must_stay_green=["t.py"]), STAY_GREEN)
     assert view is not None
     tests = (
@@ -283,12 +280,12 @@ def test_tests_that_did_not_run_make_the_check_inconclusive(flat: FlatPlan) -> N
     assert view(Judgement(verdict=Verdict.PASSED)).verdict is Verdict.PASSED
 
 
-def test_only_must_stay_green_forgives_failures(flat: FlatPlan) -> None:
+def test_only_must_stay_green_forgives_failures(flat: FlatPlan):
     assert demands(flat).view(todo(must_turn_green=["t.py"]), TURN_GREEN) is None
     assert Demands(flat, None).view(todo(must_stay_green="all"), STAY_GREEN) is None
 
 
-def test_criteria_of_a_sub_plan_apply_to_its_own_root(tmp_path: Path) -> None:
+def test_criteria_of_a_sub_plan_apply_to_its_own_root(tmp_path: Path):
     write_plan(tmp_path / "part/plan.yaml", "{id: t, title: T, must_stay_green: all}", plan_id="q")
     whole = flat_plan(tmp_path, "{id: up, title: U, sub_plan: part/plan.yaml}")
     tests = {"part/t.py::green": {"outcome": "passed"}, "t.py::of_the_top": {"outcome": "passed"}}

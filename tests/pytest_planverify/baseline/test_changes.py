@@ -193,7 +193,7 @@ def files_of(texts: dict[str, str]) -> dict[str, dict[str, object]]:
     return {name: {"sha256": sha256(text.encode())} for name, text in texts.items()}
 
 
-def test_nested_root_shares_its_part_of_the_baseline(flat: FlatPlan) -> None:
+def test_nested_root_shares_its_part_of_the_baseline(flat: FlatPlan):
     top = flat.loaded.root
     files = {path.relative_to(top).as_posix(): path.read_text() for path in top.rglob("*.*")}
     accepted = {"todo_id": "t", "reason": "r", "at": "", "files": {"part/new.py": sha256(b"")}}
@@ -206,7 +206,7 @@ def test_nested_root_shares_its_part_of_the_baseline(flat: FlatPlan) -> None:
     assert since(top, flat, kept) == (("part/gone.py", "part/other.py", "part/x.py"), ("part/other.py",))
 
 
-def test_separate_root_uses_its_own_baseline_or_the_given_commit(flat: FlatPlan, tmp_path: Path) -> None:
+def test_separate_root_uses_its_own_baseline_or_the_given_commit(flat: FlatPlan, tmp_path: Path):
     beside = tmp_path / "beside"
     assert since(beside, flat, None) is None
     assert since(beside, flat, None, "0" * 40) is None

@@ -64,11 +64,11 @@ def loaded(root: Path, plan: str = "p") -> KeptBaseline:
 @settings(max_examples=20)
 @example(baseline(files={os.fsdecode(b"not UTF-8 \xff"): {"sha256": "1"}}))
 @given(any_of(Baseline))
-def test_baseline_round_trips_through_its_file(held: Baseline) -> None:
+def test_baseline_round_trips_through_its_file(held: Baseline):
     assert parse_baseline(baseline_bytes(held), "x") == held
 
 
-def test_baseline_file_is_private_and_ignored_by_git(repository: Path) -> None:
+def test_baseline_file_is_private_and_ignored_by_git(repository: Path):
     assert load_baseline(repository, "p") is None
     path, unkept = keep_baseline(repository, baseline(), {})
     assert unkept is None
@@ -77,7 +77,7 @@ def test_baseline_file_is_private_and_ignored_by_git(repository: Path) -> None:
     assert not list(path.parent.glob("*.tmp"))
 
 
-def test_any_plan_name_is_a_valid_git_ref(repository: Path) -> None:
+def test_any_plan_name_is_a_valid_git_ref(repository: Path):
     plan = "-a b/../\u00e4@{.lock"
     _, unkept = keep_baseline(repository, baseline(plan), {})
     assert unkept is None
@@ -85,7 +85,7 @@ def test_any_plan_name_is_a_valid_git_ref(repository: Path) -> None:
     assert loaded(repository, plan).document.plan == plan
 
 
-def test_each_plan_of_a_root_has_its_own_baseline(tmp_path: Path) -> None:
+def test_each_plan_of_a_root_has_its_own_baseline(tmp_path: Path):
     keep_baseline(tmp_path, baseline("one"), {})
     keep_baseline(tmp_path, baseline("two"), {})
     assert loaded(tmp_path, "one").document.plan == "one"
@@ -96,13 +96,13 @@ def test_each_plan_of_a_root_has_its_own_baseline(tmp_path: Path) -> None:
         load_baseline(tmp_path, "two")
 
 
-def test_sub_plan_alone_uses_its_part_of_the_parent_baseline(tmp_path: Path) -> None:
+def test_sub_plan_alone_uses_its_part_of_the_parent_baseline(tmp_path: Path):
     todos = {"p": BaselineTodo(), "p/a": BaselineTodo(claimed=True), "q": BaselineTodo()}
     keep_baseline(tmp_path, baseline(todos=todos, sub_plans={"p": "part"}), {})
     assert loaded(tmp_path, "part").document.todos == {"a": BaselineTodo(claimed=True)}
 
 
-def test_two_roots_of_a_repository_have_separate_refs(repository: Path) -> None:
+def test_two_roots_of_a_repository_have_separate_refs(repository: Path):
     for name in ("a", "b"):
         (repository / name).mkdir()
         keep_baseline(repository / name, baseline(revision=name), {})
@@ -110,9 +110,7 @@ def test_two_roots_of_a_repository_have_separate_refs(repository: Path) -> None:
     assert loaded(repository / "b").doubts == ()
 
 
-def test_linked_work_tree_has_its_own_baseline_or_that_of_the_repository(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_linked_work_tree_has_its_own_baseline_or_that_of_the_repository(repository: Path, tmp_path: Path):
     keep_baseline(repository, baseline(revision="main"), {})
     git(repository, "worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
     assert loaded(tmp_path / "linked").document.revision == "main"
@@ -122,7 +120,7 @@ def test_linked_work_tree_has_its_own_baseline_or_that_of_the_repository(
     assert loaded(repository).doubts == ()
 
 
-def test_edited_baseline_file_is_reported_and_ignored(repository: Path) -> None:
+def test_edited_baseline_file_is_reported_and_ignored(repository: Path):
     path, _ = keep_baseline(repository, baseline(revision="true"), {})
     path.write_bytes(baseline_bytes(baseline(revision="false")))
     assert loaded(repository).document.revision == "true"
@@ -135,7 +133,7 @@ def test_edited_baseline_file_is_reported_and_ignored(repository: Path) -> None:
     assert loaded(repository).doubts == ()
 
 
-def test_contents_stay_readable_after_the_history_was_rewritten(repository: Path) -> None:
+def test_contents_stay_readable_after_the_history_was_rewritten(repository: Path):
     files = {"a.txt": BaselineFile(sha256=sha256(b"one\n"), committed=True)}
     revision = git(repository, "rev-parse", "HEAD")
     keep_baseline(repository, baseline(revision=revision, files=files), {})
@@ -148,7 +146,7 @@ def test_contents_stay_readable_after_the_history_was_rewritten(repository: Path
     assert loaded(repository).read("a.txt") == b"one\n"
 
 
-def test_contents_are_read_from_git_or_a_copy_and_verified(repository: Path) -> None:
+def test_contents_are_read_from_git_or_a_copy_and_verified(repository: Path):
     def of(content: bytes, **keys: bool) -> BaselineFile:
         return BaselineFile(sha256=sha256(content), **keys)
 
@@ -177,7 +175,7 @@ def test_contents_are_read_from_git_or_a_copy_and_verified(repository: Path) -> 
     assert loaded(repository).read("b.txt") == b"two\n"
 
 
-def test_acceptance_applies_only_to_the_exact_content(tmp_path: Path) -> None:
+def test_acceptance_applies_only_to_the_exact_content(tmp_path: Path):
     entry = Acceptance(todo_id="t", reason="r", at="now", files={"a.py": "1" * 64, "gone.py": None})
     keep_baseline(tmp_path, baseline(accepted=(entry,)), {})
     kept = loaded(tmp_path)
@@ -200,15 +198,10 @@ def test_acceptance_applies_only_to_the_exact_content(tmp_path: Path) -> None:
         ("test_lost.py::test_x", "unknown"),
     ],
 )
-def test_test_existed_if_it_was_run_or_its_file_may_define_it(
-    tmp_path: Path, nodeid: str, standing: str
-) -> None:
+def test_test_existed_if_it_was_run_or_its_file_may_define_it(tmp_path: Path, nodeid: str, standing: str):
     content = b"def test_run(n): ...\ndef test_other(): ...\nclass Test:\n    def test_inner(self): ...\n"
     digest = sha256(content)
-    tests = {
-        "test_a.py::test_run": {"outcome": "passed"},
-        "test_broken.py": {"outcome": "error"},
-    }
+    tests = {"test_a.py::test_run": {"outcome": "passed"}, "test_broken.py": {"outcome": "error"}}
     files = {"test_a.py": {"sha256": digest, "kind": "test"}, "test_lost.py": {"sha256": "0"}}
     keep_baseline(tmp_path, baseline(tests=tests, files=files), {digest: content})
     kept = loaded(tmp_path)
@@ -217,7 +210,7 @@ def test_test_existed_if_it_was_run_or_its_file_may_define_it(
     assert kept.kind_of("new/conftest.py") is JudgeKind.CONFTEST
 
 
-def test_renamed_file_keeps_its_tests(tmp_path: Path) -> None:
+def test_renamed_file_keeps_its_tests(tmp_path: Path):
     contents = {"test_a.py": b"1", "test_b.py": b"2", "test_c.py": b"2"}
     files = {name: {"sha256": sha256(text), "kind": "test"} for name, text in contents.items()}
     tests = {"test_a.py::test_x[1]": {"outcome": "failed"}, "test_b.py": {"outcome": "error"}}
@@ -246,7 +239,7 @@ def test_renamed_file_keeps_its_tests(tmp_path: Path) -> None:
         (b'{"plan": 1}', "does not fit a baseline"),
     ],
 )
-def test_invalid_baseline_is_refused_in_one_line(tmp_path: Path, data: bytes, said: str) -> None:
+def test_invalid_baseline_is_refused_in_one_line(tmp_path: Path, data: bytes, said: str):
     path = tmp_path / "baseline.json"
     path.write_bytes(data)
     with pytest.raises(BaselineError, match=said) as caught:
@@ -254,7 +247,7 @@ def test_invalid_baseline_is_refused_in_one_line(tmp_path: Path, data: bytes, sa
     assert "\n" not in str(caught.value)
 
 
-def test_unreadable_or_unwritable_file_is_named(tmp_path: Path) -> None:
+def test_unreadable_or_unwritable_file_is_named(tmp_path: Path):
     path = PlanFolder(tmp_path, "p").baseline
     path.parent.mkdir(parents=True)
     path.symlink_to(tmp_path / "nowhere")

@@ -192,10 +192,7 @@ ONE_FAULT: dict[str, tuple[Evidence, ...]] = {
         asserted("a", TWO, TAX, SUM),
         asserted("b", "assert 5 == 7\n +  where 5 = rate(2)", TAX, SUM),
     ),
-    "one method gives the value": (
-        asserted("a", METHOD, CART),
-        asserted("b", PROPERTY, CART, TAX),
-    ),
+    "one method gives the value": (asserted("a", METHOD, CART), asserted("b", PROPERTY, CART, TAX)),
     "the only function that a test names": (
         asserted("a", "assert 3 == 4", TAX, source="assert got == 4"),
         asserted("b", "assert 8 == 9", TAX, source="assert wanted == given"),
@@ -291,22 +288,22 @@ def causes_of(*evidence: Evidence) -> int:
 
 
 @pytest.mark.parametrize("evidence", ONE_FAULT.values(), ids=ONE_FAULT)
-def test_consequences_of_one_fault_are_one_cause(evidence: tuple[Evidence, ...]) -> None:
+def test_consequences_of_one_fault_are_one_cause(evidence: tuple[Evidence, ...]):
     assert causes_of(*evidence) == 1
 
 
 @pytest.mark.parametrize("evidence", TWO_FAULTS.values(), ids=TWO_FAULTS)
-def test_unrelated_failures_are_separate_causes(evidence: tuple[Evidence, Evidence]) -> None:
+def test_unrelated_failures_are_separate_causes(evidence: tuple[Evidence, Evidence]):
     assert causes_of(*evidence) == 2
 
 
-def test_equal_paths_under_different_roots_are_different_files() -> None:
+def test_equal_paths_under_different_roots_are_different_files():
     one = seen("a", missing("a", "shop.tax"), root="/one", signature="1" * 12)
     other = seen("b", missing("b", "shop.tax"), root="/two", signature="2" * 12)
     assert len(find_causes([one, other], PLAN)) == 2
 
 
-def test_pre_existing_failures_are_a_separate_later_cause() -> None:
+def test_pre_existing_failures_are_a_separate_later_cause():
     evidence = raised("a", TOTAL)
     old, new = seen("a", evidence), seen("b", evidence)
 
@@ -320,7 +317,7 @@ def test_pre_existing_failures_are_a_separate_later_cause() -> None:
     )
 
 
-def test_wrong_value_and_timeout_from_one_changed_function_are_one_cause() -> None:
+def test_wrong_value_and_timeout_from_one_changed_function_are_one_cause():
     hunk = Hunk(path="shop/cart.py", line=3, added=1, removed=1, function="total", side=Side.PRODUCT)
     changes = {"hunks": (hunk,), "changed": (ChangedFile(path="shop/cart.py", side=Side.PRODUCT),)}
     wrong = raised("a", TOTAL, frame("shop/cart.py", "check"))
@@ -334,14 +331,14 @@ def test_wrong_value_and_timeout_from_one_changed_function_are_one_cause() -> No
     assert cause.category is Category.TEST_REGRESSION
 
 
-def test_equal_signatures_are_one_cause() -> None:
+def test_equal_signatures_are_one_cause():
     one = seen("a", absent("out/a.json"), signature="1" * 12)
     other = seen("b", missing("b", "toml"), signature="1" * 12)
     (cause,) = find_causes([one, other], PLAN)
     assert cause.signatures == ("1" * 12,)
 
 
-def test_a_fixture_that_fails_1700_tests_is_one_cause_with_1700_consequences() -> None:
+def test_a_fixture_that_fails_1700_tests_is_one_cause_with_1700_consequences():
     diagnosis = seen("a", refused("a")).diagnosis
     found = [
         SeenFailure((SHOP, "abc"[n % 3]), refused(f"{n % 9}", why=f"no {n}", test=f"test_{n}"), diagnosis)
@@ -353,17 +350,17 @@ def test_a_fixture_that_fails_1700_tests_is_one_cause_with_1700_consequences() -
     assert [(todo.todo_id, todo.tests) for todo in cause.todos] == [("a", 567), ("b", 567), ("c", 566)]
 
 
-def test_test_named_by_several_todos_counts_once() -> None:
+def test_test_named_by_several_todos_counts_once():
     (cause,) = find_causes([seen(todo, refused("a")) for todo in "ab"], PLAN)
     assert (cause.tests, len(cause.todos)) == (1, 2)
 
 
-def test_collection_error_counts_as_a_file() -> None:
+def test_collection_error_counts_as_a_file():
     (cause,) = find_causes([seen("a", missing("a", "yaml"))], PLAN)
     assert (cause.tests, cause.files, cause.top_tests) == (0, 1, ("tests/test_a.py",))
 
 
-def test_most_confident_failure_represents_the_cause() -> None:
+def test_most_confident_failure_represents_the_cause():
     found = [
         seen("a", refused("a", why="vague"), confidence=0.4, signature="1" * 12),
         seen("b", refused("b", why="clear"), confidence=0.9, signature="2" * 12),
@@ -406,7 +403,7 @@ FIRST: dict[str, tuple[SeenFailure, SeenFailure]] = {
 
 
 @pytest.mark.parametrize("pair", FIRST.values(), ids=FIRST)
-def test_cause_that_hides_others_comes_first(pair: tuple[SeenFailure, SeenFailure]) -> None:
+def test_cause_that_hides_others_comes_first(pair: tuple[SeenFailure, SeenFailure]):
     for found in (pair, pair[::-1]):
         causes = find_causes(found, PLAN)
         assert [cause.top_tests or cause.headline for cause in causes] == [
@@ -414,7 +411,7 @@ def test_cause_that_hides_others_comes_first(pair: tuple[SeenFailure, SeenFailur
         ]
 
 
-def test_cause_with_more_consequences_comes_first() -> None:
+def test_cause_with_more_consequences_comes_first():
     few = seen("a", raised("a", TAX))
     many = [seen("a", raised("b", TOTAL, test=f"test_{n}")) for n in range(3)]
     causes = find_causes([few, *many], PLAN)
@@ -422,7 +419,7 @@ def test_cause_with_more_consequences_comes_first() -> None:
     assert causes[0].because == "explains more failures than the next"
 
 
-def test_partial_environment_failure_does_not_precede_import_errors() -> None:
+def test_partial_environment_failure_does_not_precede_import_errors():
     found = [
         seen("a", missing("a", "yaml")),
         seen("b", missing("b", "yaml")),
@@ -431,12 +428,12 @@ def test_partial_environment_failure_does_not_precede_import_errors() -> None:
     assert find_causes(found, PLAN)[0].files == 2
 
 
-def test_todo_unknown_to_the_plan_comes_last() -> None:
+def test_todo_unknown_to_the_plan_comes_last():
     causes = find_causes([seen(todo, wrong(todo)) for todo in ("unknown", "a")], PLAN)
     assert [cause.todos[0].todo_id for cause in causes] == ["a", "unknown"]
 
 
-def test_long_dependency_chain_is_ordered() -> None:
+def test_long_dependency_chain_is_ordered():
     chain = plan_of(**{f"t{n}": f"t{n - 1}" if n else "" for n in range(3_000)})
     causes = find_causes([seen(f"t{n}", wrong(f"{n}")) for n in (2_999, 0)], chain)
     assert [cause.todos[0].todo_id for cause in causes] == ["t0", "t2999"]
@@ -497,7 +494,7 @@ def test_every_failure_has_one_cause_and_the_order_is_total(
     found: list[SeenFailure],
     depends: dict[tuple[str | None, str], list[tuple[str | None, str]]],
     chance: random.Random,
-) -> None:
+):
     causes = find_causes(found, depends)
     groups = grouping(found, depends)
     assert sorted(place for group in groups for place in group) == list(range(len(found)))

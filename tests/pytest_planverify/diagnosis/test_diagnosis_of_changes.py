@@ -204,9 +204,7 @@ def test_missing_module_that_a_todo_may_create_is_a_missing_artifact(
 
 
 @pytest.mark.parametrize(("case"), CASES, ids=lambda case: case[0])
-def test_changed_files_and_system_errors_decide_the_owner(
-    case: tuple[str, Evidence, C, Owner, str],
-):
+def test_changed_files_and_system_errors_decide_the_owner(case: tuple[str, Evidence, C, Owner, str]):
     _, evidence, category, owner, rule = case
 
     diagnosis = diagnose(evidence)

@@ -67,7 +67,7 @@ def test_qualified_name_is_shown_as_in_the_source(name: str, plain: str | None):
     assert plain_name(name) == plain
 
 
-def test_function_that_returned_the_none_of_the_error_ranks_above_the_one_that_uses_it() -> None:
+def test_function_that_returned_the_none_of_the_error_ranks_above_the_one_that_uses_it():
     raised = error("TypeError", "'NoneType' object is not iterable", TEST, of_shop("bill"))
     origin = ran("items").model_copy(update={"is_origin_of_none": True})
     found = diagnose(failed(raised, executed=(ran("bill"), origin), red_tests=1, green_tests=10))
@@ -76,7 +76,7 @@ def test_function_that_returned_the_none_of_the_error_ranks_above_the_one_that_u
     assert found.suggestion.endswith("not iterable. The None comes from items (shop.py:3).")
 
 
-def test_code_that_asks_for_an_attribute_ranks_above_the_getattr_that_lacks_it() -> None:
+def test_code_that_asks_for_an_attribute_ranks_above_the_getattr_that_lacks_it():
     raised = error("AttributeError", "no totl", TEST, of_shop("bill"), of_shop("Cart.__getattr__"))
     functions = (ran("bill"), ran("Cart.__getattr__"))
     found = diagnose(failed(raised, executed=functions, red_tests=1, green_tests=10))
@@ -323,7 +323,7 @@ def failed_call(
     return failed(error("TypeError", message, IN_TEST, object_side=Side.PRODUCT), **fields | more)
 
 
-def test_mismatched_call_reports_both_signatures() -> None:
+def test_mismatched_call_reports_both_signatures():
     found = diagnose(failed_call(promised="total(items, currency='EUR')", actual_signature="total(items)"))
 
     assert (found.category, found.owner) == (Category.SPEC_MISMATCH, Owner.PRODUCT)
@@ -334,7 +334,7 @@ def test_mismatched_call_reports_both_signatures() -> None:
     )
 
 
-def test_mismatched_call_belongs_to_the_test_when_code_matches_its_contract() -> None:
+def test_mismatched_call_belongs_to_the_test_when_code_matches_its_contract():
     found = diagnose(failed_call(promised="total(items)", actual_signature="total(items)"))
 
     assert (found.category, found.owner) == (Category.SPEC_MISMATCH, Owner.TEST)
@@ -351,7 +351,7 @@ def test_mismatched_call_belongs_to_the_test_when_code_matches_its_contract() ->
     ],
     ids=["module", "package", "class", "unknown module"],
 )
-def test_missing_attribute_is_located_in_the_file_of_its_module(object_type: str, path: str) -> None:
+def test_missing_attribute_is_located_in_the_file_of_its_module(object_type: str, path: str):
     facts = {"name": "total", "object_type": object_type, "object_side": Side.PRODUCT}
     lacking = error("AttributeError", "", IN_TEST, **facts)
     found = diagnose(failed(lacking, changed=changed(CART, "shop/__init__.py")))
@@ -359,20 +359,20 @@ def test_missing_attribute_is_located_in_the_file_of_its_module(object_type: str
     assert found.location.path == path
 
 
-def test_mismatched_constructor_names_the_file_of_its_class() -> None:
+def test_mismatched_constructor_names_the_file_of_its_class():
     message = "Cart.__init__() missing 1 required positional argument: 'owner'"
     subjects = (frame("shop/price.py", "price"), frame(CART, "Cart", 3))
     found = diagnose(failed_call(message, subjects=subjects))
     assert found.suggestion.startswith("Cart (shop/cart.py:3) cannot be called as test_total")
 
 
-def test_mismatched_method_is_not_named_by_its_class() -> None:
+def test_mismatched_method_is_not_named_by_its_class():
     message = "Cart.add() got an unexpected keyword argument 'owner'"
     found = diagnose(failed_call(message, subjects=(frame(CART, "Cart", 3),)))
     assert found.suggestion.startswith("Cart.add cannot be called as test_total")
 
 
-def test_mismatched_call_is_located_at_the_definition_or_its_change_whatever_the_test_executed() -> None:
+def test_mismatched_call_is_located_at_the_definition_or_its_change_whatever_the_test_executed():
     other = ExecutedFunction(path=CART, line=30, function="Cart.sum", red=1, green=0)
     renamed = hunk("total", CART)
     unchanged = {"executed": (other,), "red_tests": 1, "changed": changed("shop/price.py")}
@@ -384,7 +384,7 @@ def test_mismatched_call_is_located_at_the_definition_or_its_change_whatever_the
     assert altered.location == Location(path=CART, line=renamed.line, function="total")
 
 
-def test_call_of_the_product_that_does_not_fit_is_located_at_the_change_of_the_called_function() -> None:
+def test_call_of_the_product_that_does_not_fit_is_located_at_the_change_of_the_called_function():
     message = "Cart.__init__() got an unexpected keyword argument 'owner'"
     calls = error("TypeError", message, TEST, of_shop("bill"), object_side=Side.PRODUCT)
     facts: dict[str, Any] = {"executed": (ran("bill"),), "red_tests": 1, "green_tests": 10}
@@ -392,7 +392,7 @@ def test_call_of_the_product_that_does_not_fit_is_located_at_the_change_of_the_c
     assert found.location == Location(path=CART, line=12, function="Cart.__init__")
 
 
-def test_change_of_another_function_is_not_the_place_of_a_missing_parameter_or_name() -> None:
+def test_change_of_another_function_is_not_the_place_of_a_missing_parameter_or_name():
     other = (hunk("other", CART),)
     message = "cannot import name 'total' from 'shop.cart' (/x/shop/cart.py)"
     imported = error("ImportError", message, IN_TEST, name="total", path=CART, object_side=Side.PRODUCT)
@@ -401,7 +401,7 @@ def test_change_of_another_function_is_not_the_place_of_a_missing_parameter_or_n
     assert diagnose(failed(imported, hunks=other)).location == Location(path=CART)
 
 
-def test_change_that_removed_a_missing_name_is_the_place_among_others_of_its_file() -> None:
+def test_change_that_removed_a_missing_name_is_the_place_among_others_of_its_file():
     texts = {"-import math": None, "-    see total\n+    see sum": "bill", "-def total(items):\n-": "sum"}
     hunks = tuple(hunk(name, CART).model_copy(update={"text": text}) for text, name in texts.items())
     facts = {"name": "total", "object_type": "module shop.cart", "object_side": Side.PRODUCT}
@@ -409,7 +409,7 @@ def test_change_that_removed_a_missing_name_is_the_place_among_others_of_its_fil
     assert diagnose(lacking).location == Location(path=CART, line=12, function="sum")
 
 
-def test_change_of_the_called_function_is_the_place_among_others_of_its_class() -> None:
+def test_change_of_the_called_function_is_the_place_among_others_of_its_class():
     message = "Cart.__init__() got an unexpected keyword argument 'owner'"
     hunks = (hunk("Cart", CART), hunk("Cart.__init__", CART), hunk(None, CART))
     found = diagnose(
@@ -418,7 +418,7 @@ def test_change_of_the_called_function_is_the_place_among_others_of_its_class() 
     assert found.location == Location(path=CART, line=12, function="Cart.__init__")
 
 
-def test_change_of_a_method_of_the_same_name_in_another_file_is_not_the_place() -> None:
+def test_change_of_a_method_of_the_same_name_in_another_file_is_not_the_place():
     message = "Cart.__init__() got an unexpected keyword argument 'owner'"
     hunks = (hunk("Cart", CART), hunk("Cart.__init__", "shop/old.py"))
     found = diagnose(
@@ -427,7 +427,7 @@ def test_change_of_a_method_of_the_same_name_in_another_file_is_not_the_place() 
     assert found.location == Location(path=CART, line=12, function="Cart")
 
 
-def test_name_that_a_change_removed_is_to_be_restored_for_an_import_of_the_product() -> None:
+def test_name_that_a_change_removed_is_to_be_restored_for_an_import_of_the_product():
     message = "cannot import name 'total' from 'shop.cart' (/x/shop/cart.py)"
     asks = frame("shop/bill.py", "<module>", 2)
     imported = error("ImportError", message, asks, path=CART, object_side=Side.PRODUCT)
@@ -445,13 +445,13 @@ def test_name_that_a_change_removed_is_to_be_restored_for_an_import_of_the_produ
 )
 def test_name_that_a_change_of_its_file_removed_is_to_be_restored_where_it_is_undefined(
     path: str, end: str
-) -> None:
+):
     removal = hunk(None, path).model_copy(update={"text": "-from .sums import total"})
     undefined = error("NameError", "name 'total' is not defined", frame(CART, "pay", 4), name="total")
     assert diagnose(failed(undefined, hunks=(removal,))).suggestion.endswith(end)
 
 
-def test_name_that_several_changes_removed_is_to_be_restored_in_the_class_that_lacks_it() -> None:
+def test_name_that_several_changes_removed_is_to_be_restored_in_the_class_that_lacks_it():
     text = "-    limit = 3"
     hunks = tuple(
         hunk(function, path).model_copy(update={"text": text})
@@ -464,17 +464,17 @@ def test_name_that_several_changes_removed_is_to_be_restored_in_the_class_that_l
     assert "the change at shop/cart.py:12 removed it" in found.suggestion
 
 
-def test_code_at_module_level_is_named_by_its_position_alone() -> None:
+def test_code_at_module_level_is_named_by_its_position_alone():
     assert place(frame("shop/net.py", "<module>", 2)) == "shop/net.py:2"
     assert place(frame("shop/net.py", "outer.<locals>.inner", 2)) == "outer.inner (shop/net.py:2)"
 
 
-def test_of_equally_suspicious_functions_the_enclosed_one_precedes_the_enclosing_one() -> None:
+def test_of_equally_suspicious_functions_the_enclosed_one_precedes_the_enclosing_one():
     executed = (ran("create_app"), ran("create_app.<locals>.view"))
     assert ranked(failure(executed=executed)) == ["create_app.view", "create_app"]
 
 
-def test_change_that_removed_the_import_of_a_missing_name_precedes_executed_changes() -> None:
+def test_change_that_removed_the_import_of_a_missing_name_precedes_executed_changes():
     removal = hunk(None, CART).model_copy(update={"text": "-from .sums import total"})
     hunks = (removal, hunk("main", CART))
     facts = {"name": "total", "object_type": "module shop.cart", "object_side": Side.PRODUCT}

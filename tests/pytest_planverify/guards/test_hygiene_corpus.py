@@ -130,7 +130,7 @@ def found_in(entry: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize(("split", "least"), [("dev", 89), ("held_out", 61), ("fresh", 31)])
-def test_cheats_are_found_and_honest_changes_are_not_flagged(split: str, least: int) -> None:
+def test_cheats_are_found_and_honest_changes_are_not_flagged(split: str, least: int):
     cheats, missed, flagged = 0, list[str](), list[str]()
     for entry in listed("cases.yaml"):
         if entry["split"] != split:
@@ -147,7 +147,7 @@ def test_cheats_are_found_and_honest_changes_are_not_flagged(split: str, least: 
     assert cheats >= least, missed
 
 
-def test_corpus_cases_and_patches_correspond() -> None:
+def test_corpus_cases_and_patches_correspond():
     entries = listed("cases.yaml")
     found = [name for project in {each["project"] for each in entries} for name in patches(project)]
     assert sorted(found) == sorted(each["id"] for each in entries)

@@ -174,10 +174,7 @@ REFACTORED = {
     ),
     "stronger": before("assert parts[0] == 'one'\n    ", EQUAL),
     "of a thing with itself": before("assert parts == parts\n    ", EQUAL),
-    "to a helper": (
-        SIGN_TEST,
-        f"{HELPER}\n" + SIGN_TEST.replace(EQUAL, 'same(parts, ["one", "two"])'),
-    ),
+    "to a helper": (SIGN_TEST, f"{HELPER}\n" + SIGN_TEST.replace(EQUAL, 'same(parts, ["one", "two"])')),
     "around unittest's own run": added(
         "class Base:\n    def run(self, result=None):\n        with HOME:\n            super().run(result)"
     ),
@@ -240,17 +237,17 @@ def _all(monkeypatch):
     ],
 )
 @pytest.mark.parametrize("grants", [FORBIDDEN, OPEN], ids=["forbidden", "by default"])
-def test_weakened_tests_are_found_without_permission(grants: Grants, sign: str, old: str, new: str) -> None:
+def test_weakened_tests_are_found_without_permission(grants: Grants, sign: str, old: str, new: str):
     assert sign in signs(with_tests(old, new), grants=grants)
 
 
 @pytest.mark.parametrize(("old", "new"), HARMLESS.values(), ids=HARMLESS)
-def test_harmless_test_changes_need_no_permission(old: str, new: str) -> None:
+def test_harmless_test_changes_need_no_permission(old: str, new: str):
     assert signals(with_tests(old, new), grants=FORBIDDEN) == ()
 
 
 @pytest.mark.parametrize(("old", "new"), REFACTORED.values(), ids=REFACTORED)
-def test_permitted_todo_may_refactor_tests(old: str, new: str) -> None:
+def test_permitted_todo_may_refactor_tests(old: str, new: str):
     assert signals(with_tests(old, new), grants=GRANTED) == ()
 
 
@@ -266,7 +263,7 @@ def conftest_with(code: str) -> dict[str, str]:
         for name, code in hooks.items()
     ],
 )
-def test_conftest_that_changes_outcomes_is_found_despite_permission(sign: str, code: str) -> None:
+def test_conftest_that_changes_outcomes_is_found_despite_permission(sign: str, code: str):
     assert sign in signs(conftest_with(code), grants=GRANTED)
 
 
@@ -290,13 +287,11 @@ def _all(request):
     "code", [PATCHED_FOR_ALL, ASSIGNED_FOR_ALL, DECIDES_FOR_ALL], ids=["patched", "assigned", "decides"]
 )
 @pytest.mark.parametrize(("grants", "is_found"), [(FORBIDDEN, True), (OPEN, True), (GRANTED, False)])
-def test_patch_for_all_tests_is_found_unless_they_may_be_changed(
-    grants: Grants, is_found: bool, code: str
-) -> None:
+def test_patch_for_all_tests_is_found_unless_they_may_be_changed(grants: Grants, is_found: bool, code: str):
     assert ("fixture-overridden" in signs(conftest_with(code), grants=grants)) is is_found
 
 
-def test_fixture_that_the_configuration_applies_to_all_tests_is_found() -> None:
+def test_fixture_that_the_configuration_applies_to_all_tests_is_found():
     conftest = conftest_with(PATCHED_FOR_ALL.replace("autouse=True", ""))
     used = {"pytest.ini": "[pytest]\nusefixtures = _all\n"}
 
@@ -331,12 +326,12 @@ def pytest_runtest_makereport(item, call):
 """
 
 
-def test_observing_hooks_are_allowed_with_permission() -> None:
+def test_observing_hooks_are_allowed_with_permission():
     assert signals(conftest_with(DECLARING + OBSERVING), grants=GRANTED) == ()
 
 
 @pytest.mark.parametrize("grants", [FORBIDDEN, OPEN], ids=["forbidden", "by default"])
-def test_hooks_that_only_declare_need_no_permission(grants: Grants) -> None:
+def test_hooks_that_only_declare_need_no_permission(grants: Grants):
     assert signals(conftest_with(DECLARING), grants=grants) == ()
     for old, new in (
         ('"markers"', '"filterwarnings"'),
@@ -347,7 +342,7 @@ def test_hooks_that_only_declare_need_no_permission(grants: Grants) -> None:
         assert signs(conftest_with(DECLARING.replace(old, new)), grants=grants), new
 
 
-def test_fixture_that_overrides_one_of_protected_tests_is_found() -> None:
+def test_fixture_that_overrides_one_of_protected_tests_is_found():
     grants = Grants(todos=(TodoReach(todo_id="work", allowed_files=("tests/unit/conftest.py",)),))
     tree = {**TREE, "tests/unit/test_more.py": "def test_words(words):\n    assert words\n"}
     code = "import pytest\n\n@pytest.fixture\ndef words():\n    return ['a', 'b']\n"
@@ -369,7 +364,7 @@ def compared(change: dict[str, str], **more: Any) -> list[str]:
         ("assertions-fewer", "assertion removed"),
     ],
 )
-def test_red_test_may_be_edited_but_not_removed_by_a_permitted_todo(sign: str, name: str) -> None:
+def test_red_test_may_be_edited_but_not_removed_by_a_permitted_todo(sign: str, name: str):
     red = "tests/test_words.py::test_sign"
     weakened = with_tests(*LOSSES[sign][name])
     edited = with_tests('["one", "two"]', '["one", "three"]')
@@ -379,7 +374,7 @@ def test_red_test_may_be_edited_but_not_removed_by_a_permitted_todo(sign: str, n
     assert compared(weakened, grants=GRANTED) == []
 
 
-def test_removed_test_file_is_found_but_not_a_moved_one() -> None:
+def test_removed_test_file_is_found_but_not_a_moved_one():
     text = textwrap.dedent(TESTS)
     gone = {"tests/test_words.py": None}
     assert "judge-removed" in signs(gone, grants=OPEN)
@@ -387,7 +382,7 @@ def test_removed_test_file_is_found_but_not_a_moved_one() -> None:
     assert signs({**gone, "tests/unit/words.py": text}, grants=GRANTED) == set()
 
 
-def test_changed_data_is_found_but_reformatted_data_is_not() -> None:
+def test_changed_data_is_found_but_reformatted_data_is_not():
     path = "tests/data/words.json"
     assert signs({path: '[{"count": 2, "text": "Hello, World"}]\n'}) == set()
     assert signs({path: '[{"text": "Hello, World", "count": 3}]'}, grants=OPEN) == {"data-changed"}
@@ -395,11 +390,11 @@ def test_changed_data_is_found_but_reformatted_data_is_not() -> None:
     assert signs({path: more}, grants=OPEN) == set()
 
 
-def test_unparsable_test_file_is_a_signal() -> None:
+def test_unparsable_test_file_is_a_signal():
     assert "judge-unreadable" in signs({"tests/test_words.py": "def test_(:\n"})
 
 
-def test_unusual_valid_sources_are_compared() -> None:
+def test_unusual_valid_sources_are_compared():
     deep = "assert " + "+".join(["1"] * 800) + "\n"
     odd = "\x0cdef test_odd():\n    " + deep
     tree = {**TREE, "tests/test_odd.py": odd}
@@ -408,19 +403,16 @@ def test_unusual_valid_sources_are_compared() -> None:
     assert "assertion-void" in signs(emptied, tree=tree)
 
 
-def test_deeply_nested_data_is_compared_as_text() -> None:
+def test_deeply_nested_data_is_compared_as_text():
     depth = 100_000  # with the raised recursion limit, it overflowed the stack of the process
     text = '{"a":' * depth + "1" + "}" * depth
     tree = {**TREE, "tests/data/words.json": text}
-    change = {
-        "tests/data/words.json": f'{{"b":1,{text[1:]}',
-        "pkg/words.py": "X = {1: 2}\n",
-    }
+    change = {"tests/data/words.json": f'{{"b":1,{text[1:]}', "pkg/words.py": "X = {1: 2}\n"}
     assert signs(change, tree=tree, grants=OPEN) == {"data-changed"}
 
 
 @pytest.mark.parametrize("added", ["more:\n- b: 3\n", "cases: []\n", "- b: 3\n"])
-def test_yaml_may_gain_entries_but_not_lines_that_change_others(added: str) -> None:
+def test_yaml_may_gain_entries_but_not_lines_that_change_others(added: str):
     path, before, after = "tests/data/words.yaml", "cases:\n- a: 1\n", "- b: 2\nname: x\n"
     tree = {**TREE, path: before + after}
     changes = ({path: before + added + after}, {path: before + after + added})
@@ -430,7 +422,7 @@ def test_yaml_may_gain_entries_but_not_lines_that_change_others(added: str) -> N
     assert found[1] == (set() if added.startswith("more") else {"data-changed"})
 
 
-def test_data_that_aliases_expand_without_bound_is_compared_as_text() -> None:
+def test_data_that_aliases_expand_without_bound_is_compared_as_text():
     levels = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 20))
     path, text = "tests/data/words.yaml", f"a0: &a0 [1]\n{levels}"
     tree = {**TREE, path: text}
@@ -438,20 +430,20 @@ def test_data_that_aliases_expand_without_bound_is_compared_as_text() -> None:
 
 
 @pytest.mark.parametrize("value", ["!!bool maybe", '!!int ""', "!!timestamp soon", f"1{':00' * 300}.5"])
-def test_data_whose_values_do_not_fit_their_tags_is_compared(value: str) -> None:
+def test_data_whose_values_do_not_fit_their_tags_is_compared(value: str):
     path = "tests/data/words.yaml"
     tree = {**TREE, path: f"count: {value}"}
     assert signs({path: f"count: [{value}]"}, tree=tree, grants=OPEN) == {"data-changed"}
 
 
-def test_accepted_change_is_not_a_signal() -> None:
+def test_accepted_change_is_not_a_signal():
     change = with_tests(EQUAL, "assert parts")
     digest = held(change).digests()["tests/test_words.py"]
     assert compared(change, grants=FORBIDDEN)
     assert not compared(change, grants=FORBIDDEN, accepted=lambda path, content: content == digest)
 
 
-def test_signal_is_attributed_to_the_affected_todo() -> None:
+def test_signal_is_attributed_to_the_affected_todo():
     grants = Grants(
         todos=(
             TodoReach(todo_id="code", allowed_files=("pkg/**",), selections=("tests/test_words.py",)),
@@ -473,17 +465,17 @@ def of_red_tests(change: Mapping[str, str | None], tree: dict[str, str] | None =
     return signs(change, grants=GRANTED, tree=tree, is_red=lambda nodeid: True)
 
 
-def test_a_case_with_checks_of_its_own_may_end_a_test() -> None:
+def test_a_case_with_checks_of_its_own_may_end_a_test():
     case = "if not parts:\n        assert split('') == ['']\n        return\n    "
     assert of_red_tests(with_tests(EQUAL, case + EQUAL)) == set()
     assert of_red_tests(with_tests(EQUAL, "if not parts:\n        return\n    " + EQUAL)) != set()
 
 
-def test_equal_results_of_equal_calls_may_be_one_check_of_several() -> None:
+def test_equal_results_of_equal_calls_may_be_one_check_of_several():
     assert of_red_tests(with_tests("len(parts) == 2", 'split("a") == split("a")')) == set()
 
 
-def test_a_failed_test_of_ones_own_may_change_but_assert_no_less() -> None:
+def test_a_failed_test_of_ones_own_may_change_but_assert_no_less():
     assert of_red_tests(with_tests("len(parts) == 2", "len(parts) == 3")) == set()
     assert of_red_tests(with_tests("len(parts) == 2", "len(parts) >= 0")) == {"assertions-fewer"}
     kinds = "isinstance(parts, list)\n    assert len(parts) > 0"
@@ -491,7 +483,7 @@ def test_a_failed_test_of_ones_own_may_change_but_assert_no_less() -> None:
     assert of_red_tests(with_tests(', (80.4, "VIP", 60.3), (7, "NO", 7.5)', "")) == {"assertions-fewer"}
 
 
-def test_assertions_of_a_failed_test_may_move_to_a_helper() -> None:
+def test_assertions_of_a_failed_test_may_move_to_a_helper():
     helper = f"{HELPER}\n"
     call = 'parts = split("one;two", sign=";")\n    same(parts, ["one", "two"])\n'
     moved = f"{helper}def test_sign():\n    {call}"
@@ -514,7 +506,7 @@ def test_assertions_of_a_failed_test_may_move_to_a_helper() -> None:
     assert of_red_tests(lost, tree) == {"assertions-fewer"}
 
 
-def test_comparison_with_a_whole_may_replace_checks_of_its_parts() -> None:
+def test_comparison_with_a_whole_may_replace_checks_of_its_parts():
     several = "    assert '3 pens' in show()\n    assert show().splitlines()[-1] == 'Total 9'\n"
     tree = {**TREE, "tests/test_show.py": f"def test_show():\n{several}"}
     for one, wanted in {
@@ -527,7 +519,7 @@ def test_comparison_with_a_whole_may_replace_checks_of_its_parts() -> None:
         assert of_red_tests({"tests/test_show.py": f"def test_show():\n    assert {one}\n"}, tree) == wanted
 
 
-def test_a_wider_exception_is_less_for_a_failed_test() -> None:
+def test_a_wider_exception_is_less_for_a_failed_test():
     assert of_red_tests(with_tests("raises(AttributeError", "raises(Exception")) == set()
     assert of_red_tests(with_tests("raises(AttributeError", "raises(TypeError")) == set()
     for wider in ("Exception", "(AttributeError, Exception)", "(AttributeError, KeyError)"):
@@ -549,14 +541,14 @@ def test_a_wider_exception_is_less_for_a_failed_test() -> None:
         "parts or not ['one', 'two']",
     ],
 )
-def test_a_part_or_a_property_is_less_than_the_whole_for_a_failed_test(looser: str) -> None:
+def test_a_part_or_a_property_is_less_than_the_whole_for_a_failed_test(looser: str):
     test = SIGN_TEST.replace("    assert len(parts) == 2\n", "")
     tree = {**TREE, "tests/test_words.py": textwrap.dedent(TESTS).replace(SIGN_TEST, test)}
     change = {"tests/test_words.py": tree["tests/test_words.py"].replace(EQUAL, f"assert {looser}")}
     assert of_red_tests(change, tree) == {"assertions-fewer"}
 
 
-def test_the_length_of_another_result_is_less_than_the_whole_for_a_failed_test() -> None:
+def test_the_length_of_another_result_is_less_than_the_whole_for_a_failed_test():
     def change(*checks: str) -> dict[str, str]:
         return {
             "tests/test_many.py": "def test_many():\n" + "".join(f"    assert {each}\n" for each in checks)
@@ -570,12 +562,12 @@ def test_the_length_of_another_result_is_less_than_the_whole_for_a_failed_test()
     assert of_red_tests(change('split("a") == ["a"]', 'len(split("b")) == 2'), tree) == set()
 
 
-def test_a_small_difference_of_floats_is_an_equality() -> None:
+def test_a_small_difference_of_floats_is_an_equality():
     assert of_red_tests(with_tests(NEAR, "assert abs(0.1 + 0.2 - 0.3) < 1e-9")) == set()
     assert of_red_tests(with_tests(NEAR, "assert abs(0.1 + 0.2 - 0.3) < 5")) == {"assertions-fewer"}
 
 
-def test_truth_of_a_value_is_less_than_its_equality() -> None:
+def test_truth_of_a_value_is_less_than_its_equality():
     tests = (
         "class TestWords(TestCase):\n    def test_one(self):\n"
         '        self.assertEqual(split("a"), ["a"])\n        assert is_word("a") == True\n'
@@ -590,7 +582,7 @@ def test_truth_of_a_value_is_less_than_its_equality() -> None:
         assert of_red_tests(change, tree) == wanted, new
 
 
-def test_tests_that_classes_inherit_are_read_and_failed_if_those_of_a_class_did() -> None:
+def test_tests_that_classes_inherit_are_read_and_failed_if_those_of_a_class_did():
     tests = (
         "class Common:\n    def test_one(self):\n        assert split('a') == ['a']\n\n"
         "class WordsTests(Common, TestCase):\n    pass\n"
@@ -605,7 +597,7 @@ def test_tests_that_classes_inherit_are_read_and_failed_if_those_of_a_class_did(
     assert not watch._is_red("tests/test_case.py::Other::test_one")
 
 
-def test_failed_test_of_a_class_that_is_no_longer_collected_is_deleted() -> None:
+def test_failed_test_of_a_class_that_is_no_longer_collected_is_deleted():
     tests = "class TestWords:\n    def test_one(self):\n        assert split('a') == ['a']\n"
     tree = {**TREE, "tests/test_case.py": tests}
     for now, wanted in (
@@ -620,7 +612,7 @@ def test_failed_test_of_a_class_that_is_no_longer_collected_is_deleted() -> None
         assert of_red_tests({"tests/test_case.py": now}, tree) == wanted, now
 
 
-def test_assertion_of_truth_may_move_to_a_helper_of_another_file() -> None:
+def test_assertion_of_truth_may_move_to_a_helper_of_another_file():
     tests = "def test_one():\n    word = 'a'\n    assert is_word(word)\n    assert len(word) == 1\n"
     moved = "def test_one():\n    word = 'a'\n    verify(word)\n"
     helper = "def verify(word):\n    assert is_word(word)\n    assert len(word) == 1\n"
@@ -629,7 +621,7 @@ def test_assertion_of_truth_may_move_to_a_helper_of_another_file() -> None:
 
 
 @pytest.mark.parametrize("bases", ["", "TestCase"])
-def test_failed_test_may_move_to_a_class_of_another_file_that_is_inherited(bases: str) -> None:
+def test_failed_test_may_move_to_a_class_of_another_file_that_is_inherited(bases: str):
     common = f"class Common({bases}):\n    def test_one(self):\n        assert split('a') == ['a']\n"
     words = "class WordsTests(Common, TestCase):\n    pass\n"
     tree = {**TREE, "tests/test_case.py": f"{common}\n{words}"}
@@ -637,7 +629,7 @@ def test_failed_test_may_move_to_a_class_of_another_file_that_is_inherited(bases
     assert of_red_tests({"tests/test_case.py": words}, tree) == {"test-deleted"}
 
 
-def test_methods_of_stand_ins_are_no_checks() -> None:
+def test_methods_of_stand_ins_are_no_checks():
     tests = (
         "class Server:\n    def send(self, text):\n        self.verify(text)\n\n"
         "class SlowServer(Server):\n    pass\n"
@@ -647,7 +639,7 @@ def test_methods_of_stand_ins_are_no_checks() -> None:
     assert signs(change, grants=GRANTED, tree={**TREE, "tests/test_case.py": tests}) == set()
 
 
-def test_methods_that_classes_of_failed_tests_inherit_may_not_assert_less() -> None:
+def test_methods_that_classes_of_failed_tests_inherit_may_not_assert_less():
     tests = (
         "class Asserts:\n    def same(self, found, wanted):\n        self.assertEqual(found, wanted)\n\n"
         "class WordsTests(Asserts, TestCase):\n"
@@ -657,13 +649,13 @@ def test_methods_that_classes_of_failed_tests_inherit_may_not_assert_less() -> N
     assert of_red_tests(change, {**TREE, "tests/test_case.py": tests}) == {"assertions-fewer"}
 
 
-def test_a_test_that_imports_a_package_and_its_module_may_be_formatted() -> None:
+def test_a_test_that_imports_a_package_and_its_module_may_be_formatted():
     tests = "import pkg\nimport pkg.words\n\ndef test_one():\n    assert pkg.words.split('a') == ['a']\n"
     tree = {**TREE, "tests/test_case.py": tests}
     assert signs({"tests/test_case.py": tests.replace("'", '"')}, grants=OPEN, tree=tree) == set()
 
 
-def test_prose_of_docstrings_is_free_unless_the_file_reads_its_own() -> None:
+def test_prose_of_docstrings_is_free_unless_the_file_reads_its_own():
     tests = (
         'def double(text):\n    """Dubble a text.\n\n    >>> double("a")\n    \'aa\'\n\n    No mroe.\n'
         '    """\n    return text * 2\n\n'
@@ -684,7 +676,7 @@ def test_prose_of_docstrings_is_free_unless_the_file_reads_its_own() -> None:
     assert signs(change, grants=OPEN, tree=tree) == {"judge-changed"}
 
 
-def test_docstrings_with_cases_of_tests_may_only_gain_lines_without_permission() -> None:
+def test_docstrings_with_cases_of_tests_may_only_gain_lines_without_permission():
     cases = '"""\n    a,b | 2\n    a | 1\n    """'
     for uses in ("\ndef test_each():\n    ask(Words.__doc__)\n", ""):
         tests = f"class Words:\n    {cases}\n{uses}"
@@ -695,7 +687,7 @@ def test_docstrings_with_cases_of_tests_may_only_gain_lines_without_permission()
         assert signs(more, grants=OPEN, tree=tree) == set()
 
 
-def test_helper_of_failed_tests_may_not_assert_less() -> None:
+def test_helper_of_failed_tests_may_not_assert_less():
     tree = {**TREE, "tests/helpers.py": HELPER}
     for text, wanted in {
         HELPER.replace("    assert found == wanted\n", ""): {"assertions-fewer"},
@@ -708,7 +700,7 @@ def test_helper_of_failed_tests_may_not_assert_less() -> None:
         assert signs(change, grants=GRANTED, tree=tree, is_red=lambda nodeid: False) == set()
 
 
-def test_helper_method_of_failed_tests_may_not_assert_less() -> None:
+def test_helper_method_of_failed_tests_may_not_assert_less():
     check = "self.assertEqual(split(text), wanted)"
     tests = (
         f"class Words(TestCase):\n    def words(self, text, wanted):\n        {check}\n\n"
@@ -734,11 +726,11 @@ def test_helper_method_of_failed_tests_may_not_assert_less() -> None:
         'made.ask = Mock(return_value=["one", "two"])\n    assert made.ask("one;two") == ["one", "two"]',
     ],
 )
-def test_asking_a_mock_for_its_answer_asserts_nothing(stand_in: str) -> None:
+def test_asking_a_mock_for_its_answer_asserts_nothing(stand_in: str):
     assert "assertion-void" in of_red_tests(with_tests(EQUAL, stand_in))
 
 
-def test_handler_that_raises_only_under_a_condition_swallows_failures() -> None:
+def test_handler_that_raises_only_under_a_condition_swallows_failures():
     handler = "try:\n        {}\n    except AssertionError:\n        {}raise"
     assert of_red_tests(with_tests(EQUAL, handler.format(EQUAL, ""))) == set()
     swallowed = handler.format(EQUAL, "if len(parts) < 2:\n            ")
@@ -750,7 +742,7 @@ def test_handler_that_raises_only_under_a_condition_swallows_failures() -> None:
         assert of_red_tests(with_tests("def test_sign", f"{wrapper}def test_sign")) == set()
 
 
-def test_checks_of_a_failed_test_may_move_to_a_new_test_or_a_table() -> None:
+def test_checks_of_a_failed_test_may_move_to_a_new_test_or_a_table():
     several = "def test_title():\n    assert title('a b') == 'A B'\n    assert title('  x ') == 'X'\n"
     split = several.replace("    assert title('  x", "\n\ndef test_blanks():\n    assert title('  x")
     table = (
@@ -786,7 +778,7 @@ def test_checks_of_a_failed_test_may_move_to_a_new_test_or_a_table() -> None:
         assert of_red_tests({"tests/test_title.py": text}, tree) == wanted
 
 
-def test_checks_of_a_failed_test_may_move_to_a_test_that_is_skipped_under_the_same_conditions() -> None:
+def test_checks_of_a_failed_test_may_move_to_a_test_that_is_skipped_under_the_same_conditions():
     mark = "pytestmark = pytest.mark.skipif(sys.platform == 'win32', reason='no shell')\n\n"
     before = f"{mark}def test_title():\n    assert title('a') == 'A'\n    assert title(' x') == 'X'\n"
     split = before.replace("    assert title(' x", "\n\ndef test_blanks():\n    assert title(' x")
@@ -796,12 +788,12 @@ def test_checks_of_a_failed_test_may_move_to_a_test_that_is_skipped_under_the_sa
     assert of_red_tests(change, tree) == {"assertions-fewer"}
 
 
-def test_a_failed_test_without_cases_is_skipped() -> None:
+def test_a_failed_test_without_cases_is_skipped():
     rows = '[(100, "SPRING", 90.5), (80.4, "VIP", 60.3), (7, "NO", 7.5)]'
     assert of_red_tests(with_tests(rows, "[]")) == {"test-skipped"}
 
 
-def test_a_list_of_cases_may_be_filled_after_it_is_made() -> None:
+def test_a_list_of_cases_may_be_filled_after_it_is_made():
     test = "@pytest.mark.parametrize('a', {})\ndef test_title(a):\n    assert title(a) == a.upper()\n"
     tree = {**TREE, "tests/test_title.py": test.format("['a', 'b']")}
     empty, named = "CASES = []\n", test.format("CASES")
@@ -810,7 +802,7 @@ def test_a_list_of_cases_may_be_filled_after_it_is_made() -> None:
     assert of_red_tests({"tests/test_title.py": empty + named}, tree) == {"test-skipped"}
 
 
-def test_checks_of_many_failed_tests_move_to_new_tests_in_reasonable_time() -> None:
+def test_checks_of_many_failed_tests_move_to_new_tests_in_reasonable_time():
     def tests(between: str) -> str:
         text = "def test_{0}():\n    assert f({0}) == {0}\n{1}    assert g({0}) == {0}\n\n"
         return "".join(text.format(number, between.format(number)) for number in range(300))
@@ -821,12 +813,12 @@ def test_checks_of_many_failed_tests_move_to_new_tests_in_reasonable_time() -> N
     assert time.process_time() - started < 10
 
 
-def test_a_failed_test_that_asks_a_function_of_its_own_file_asserts_nothing() -> None:
+def test_a_failed_test_that_asks_a_function_of_its_own_file_asserts_nothing():
     own = "def split(text, sign=','):\n    return ['one', 'two']\n"
     assert "assertion-void" in of_red_tests(with_tests("from pkg.words import split\n", own))
 
 
-def test_function_of_the_product_must_not_be_replaced_for_all_tests() -> None:
+def test_function_of_the_product_must_not_be_replaced_for_all_tests():
     for line in ("pkg.words.split = lambda text: []", "setattr(pkg.words, 'split', lambda text: [])"):
         change = conftest_with(f"import pkg.words\n\n{line}\n")
         assert "subject-replaced" in signs(change, grants=GRANTED)
@@ -834,7 +826,7 @@ def test_function_of_the_product_must_not_be_replaced_for_all_tests() -> None:
     assert signs(change, grants=GRANTED) == set()
 
 
-def test_tests_may_be_merged_into_one_with_as_many_cases() -> None:
+def test_tests_may_be_merged_into_one_with_as_many_cases():
     one = "def test_mean():\n    assert mean([1.25, 2.5, 8.625]) == 4.125\n"
     two = f"{one}\ndef test_mean_of_one():\n    assert mean([0.1]) == 0.1\n"
     rows = ["([1.25, 2.5, 8.625], 4.125)", "([0.1], 0.1)"]
