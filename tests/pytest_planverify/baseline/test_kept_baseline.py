@@ -61,7 +61,7 @@ def loaded(root: Path, plan: str = "p") -> KeptBaseline:
     return kept
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @example(baseline(files={os.fsdecode(b"not UTF-8 \xff"): {"sha256": "1"}}))
 @given(any_of(Baseline))
 def test_baseline_round_trips_through_its_file(held: Baseline):
@@ -285,17 +285,11 @@ def test_discount():
 RED = SHOP.replace(">= 3", "> 3")
 
 
-def committed(folder: Path, shop: str) -> Example:
-    """Return a project with one todo, and everything committed."""
-    ignored = "__pycache__\n.planverify\n.pytest_cache\ndiagnostics\n"
-    project = Example(folder, {"test_shop.py": TESTS, ".gitignore": ignored, "shop.py": shop})
-    project.plan(todo("t", "pytest test_shop.py"))
-    commit_all(folder)
-    return project
-
-
 def test_commit_that_broke_the_todo_is_located_and_shown_in_the_brief(tmp_path: Path):
-    project = committed(tmp_path, SHOP)
+    ignored = "__pycache__\n.planverify\n.pytest_cache\ndiagnostics\n"
+    project = Example(tmp_path, {"test_shop.py": TESTS, ".gitignore": ignored, "shop.py": SHOP})
+    project.plan(todo("t", "pytest test_shop.py"))
+    commit_all(tmp_path)
     assert project.verify().states == {"t": "done"}
     project.write({"shop.py": RED})
     commit_all(tmp_path)
@@ -311,44 +305,59 @@ def test_commit_that_broke_the_todo_is_located_and_shown_in_the_brief(tmp_path: 
     assert "-    return 1 if len(prices) >= 3 else 0" in brief.out, brief
 
 
-def test_failure_that_the_baseline_has_alike_is_not_located_at_a_later_change(tmp_path: Path):
-    project = committed(tmp_path, RED)
+RAISES = 'def total(prices):\n    raise ValueError(f"{len(prices)} prices")\n'
+SUM, ADDED = "sum(prices) - discount(prices)", f"{TESTS}\n\ndef test_added():\n    assert "
+CHANGES: dict[str, tuple[str, dict[str, str]]] = {
+    "alike": (RED, {"shop.py": RED.replace("sum(prices)", "sum(prices) + 0")}),
+    "otherwise": (RED, {"shop.py": RED.replace(SUM, f"[{SUM}]")}),
+    "green": (RAISES, {"test_shop.py": f"{ADDED}total\n"}),
+    "red": (RAISES, {"test_shop.py": f"{ADDED}total([7]) == 7\n"}),
+}
+"""The product at the baseline, and what is changed since, by the folder of both."""
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """Return outcomes by todo: one for each folder, and ``lint`` with a branch that repairs it."""
+    project = Example(tmp_path_factory.mktemp("shops"), {"lint.py": f"import os\n{SHOP}"})
+    for name, (product, _) in CHANGES.items():
+        project.write({f"{name}/shop.py": product, f"{name}/test_shop.py": TESTS})
+    lint = todo("lint", "ruff check lint.py --select F")
+    todos = [*(todo(name, f"pytest {name}/test_shop.py") for name in CHANGES), lint]
+    project.plan(*todos)
     planverify("baseline", "plan.yaml", cwd=project.root)
-
-    def located(change: str) -> tuple[str, str]:
-        project.write({"shop.py": RED.replace("sum(prices) - discount(prices)", change)})
-        failure = project.verify().outcomes["t"]["failure_evidence"]
-        return failure["location"]["function"], failure["since"]
-
-    assert located("sum(prices) + 0 - discount(prices)") == ("discount", "pre_existing")
-    assert located("[sum(prices) - discount(prices)]") == ("total", "pre_existing"), "it fails otherwise"
+    for name, (_, change) in CHANGES.items():
+        project.write({f"{name}/{file}": text for file, text in change.items()})
+    project.plan(*todos, {**lint, "id": "lint_branch_01", "parent_id": "lint", "is_temporary": True})
+    return project.verify().outcomes
 
 
-def test_an_added_test_changes_neither_owner_nor_message_of_an_older_failure(tmp_path: Path):
-    project = committed(tmp_path, 'def total(prices):\n    raise ValueError(f"{len(prices)} prices")\n')
-    planverify("baseline", "plan.yaml", cwd=project.root)
-
-    def failures(added: str) -> dict[str, tuple[str, str]]:
-        project.write({"test_shop.py": f"{TESTS}\n\ndef test_added():\n    {added}\n"})
-        found = project.verify().outcomes["t"]["failures"]
-        return {each["since"]: (each["owner"], each["stack_trace_head"]) for each in found}
-
-    older = {"pre_existing": ("product", "ValueError: 3 prices")}
-    assert failures("assert total") == older
-    assert failures("assert total([7]) == 7") == {"new": ("product", "ValueError: 1 prices"), **older}
+@pytest.mark.parametrize(("name", "function"), [("alike", "discount"), ("otherwise", "total")])
+def test_failure_that_the_baseline_has_alike_is_not_located_at_a_later_change(
+    outcomes: dict[str, dict[str, Any]], name: str, function: str
+):
+    failure = outcomes[name]["failure_evidence"]
+    assert (failure["location"]["function"], failure["since"]) == (function, "pre_existing")
 
 
-def test_a_failure_of_a_tool_is_as_old_for_a_branch_as_for_the_todo_that_it_repairs(tmp_path: Path):
-    project = committed(tmp_path, f"import os\n{SHOP}")
-    first = todo("t", "ruff check shop.py --select F")
-    project.plan(first)
-    planverify("baseline", "plan.yaml", cwd=project.root)
-    project.plan(first, {**first, "id": "t_branch_01", "parent_id": "t", "is_temporary": True})
+@pytest.mark.parametrize(
+    ("name", "added"), [("green", {}), ("red", {"new": ("product", "ValueError: 1 prices")})]
+)
+def test_an_added_test_changes_neither_owner_nor_message_of_an_older_failure(
+    outcomes: dict[str, dict[str, Any]], name: str, added: dict[str, tuple[str, str]]
+):
+    found = {
+        each["since"]: (each["owner"], each["stack_trace_head"]) for each in outcomes[name]["failures"]
+    }
+    assert found == {"pre_existing": ("product", "ValueError: 3 prices"), **added}
 
-    outcomes = project.verify().outcomes
 
-    assert {each["failure_evidence"]["since"] for each in outcomes.values()} == {"pre_existing"}
-    assert {each["checks"][0]["at_base"] for each in outcomes.values()} == {"red"}
+@pytest.mark.parametrize("name", ["lint", "lint_branch_01"])
+def test_a_failure_of_a_tool_is_as_old_for_a_branch_as_for_the_todo_that_it_repairs(
+    outcomes: dict[str, dict[str, Any]], name: str
+):
+    assert outcomes[name]["failure_evidence"]["since"] == "pre_existing"
+    assert outcomes[name]["checks"][0]["at_base"] == "red"
 
 
 def test_uncommitted_green_work_belongs_to_the_commit_that_contains_it(repository: Path):
