@@ -6,7 +6,6 @@ import ast
 import base64
 import json
 import sys
-import textwrap
 import time
 import zlib
 from collections.abc import Callable
@@ -21,30 +20,40 @@ from planner.model.baseline import JudgeKind
 from pytest_planverify.guards.hygiene.compare import ignored_packages, remove_young_caches
 from pytest_planverify.guards.hygiene.source import dotted
 
-CHEATS = [
-    pytest.param(sign, code, id=name)
-    for sign, tricks in SNIPPETS["tricks"].items()
-    for name, code in tricks.items()
-]
+ADDED = {
+    f"pkg/{kind}{number}.py": (sign, code)
+    for kind, snippets in (*SNIPPETS["tricks"].items(), ("", SNIPPETS["honest"]))
+    for number, (sign, code) in enumerate((kind, code) for code in snippets.values())
+}
+"""The expected sign of code, none if it is honest, by the module to which it is added."""
+BEFORE, AFTER = (
+    dict.fromkeys(ADDED, PRODUCT),
+    {path: product_with(code)["pkg/words.py"] for path, (_, code) in ADDED.items()},
+)
 
 
-@pytest.mark.parametrize(("sign", "code"), CHEATS)
-def test_tampering_in_added_product_code_is_found_despite_permission(sign: str, code: str):
-    assert sign in signs(product_with(code), grants=GRANTED)
+@pytest.fixture(scope="module")
+def found() -> dict[str, set[str]]:
+    """Return the signs of the code that was added to each module."""
+    result: dict[str, set[str]] = {path: set() for path in ADDED}
+    for each in signals(AFTER, grants=GRANTED, tree={**TREE, **BEFORE}):
+        result[each.path or ""].add(each.sign)
+    return result
 
 
-@pytest.mark.parametrize("code", SNIPPETS["honest"].values(), ids=SNIPPETS["honest"])
-def test_honest_product_code_is_not_flagged(code: str):
-    assert signals(product_with(code)) == ()
+@pytest.mark.parametrize("path", ADDED)
+def test_tampering_in_added_code_is_found_despite_permission_but_honest_code_is_not_flagged(
+    found: dict[str, set[str]], path: str
+):
+    sign, _ = ADDED[path]
+    assert sign in found[path] if sign else not found[path]
 
 
-@pytest.mark.parametrize(("sign", "code"), CHEATS)
-def test_code_from_before_the_baseline_is_not_a_signal(sign: str, code: str):
-    before = textwrap.dedent(PRODUCT) + "\n\n" + code + "\n"
-    tree = {"pkg/__init__.py": "", "pkg/words.py": before}
-    moved = {"pkg/words.py": None, "pkg/moved.py": "X_OF_IT = 1\n" + before}
-    assert signals({"pkg/words.py": before + "\n\nMORE = 1\n"}, tree=tree) == ()
-    assert signals(moved, tree=tree) == ()
+def test_code_from_before_the_baseline_is_not_a_signal():
+    tree = {"pkg/__init__.py": "", **AFTER}
+    moved = {path.replace("/", "/moved/"): f"X_OF_IT = 1\n{text}" for path, text in AFTER.items()}
+    assert signals({path: f"{text}\n\nMORE = 1\n" for path, text in AFTER.items()}, tree=tree) == ()
+    assert signals(dict.fromkeys(AFTER) | moved, tree=tree) == ()
 
 
 def test_new_file_is_a_signal_by_its_name():
