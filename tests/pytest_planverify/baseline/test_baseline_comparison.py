@@ -66,13 +66,13 @@ def idle(*tests: str) -> Evidence:
     return Evidence(kind=EvidenceKind.SELECTION, check_id="tests[0]", tests=tests)
 
 
-@pytest.mark.parametrize("todo_id", ["open", "claimed", "done", "new"])
-def test_state_of_a_todo_at_the_baseline_is_reported(comparison: BaselineComparison, todo_id: str):
-    assert comparison.todo(create_sample_todo(todo_id)) == (None if todo_id == "new" else todo_id)
-
-
-def test_a_branch_was_at_the_baseline_what_the_todo_that_it_repairs_was(comparison: BaselineComparison):
-    assert comparison.todo(create_sample_todo("open_branch_01", parent_id="open")) == "open"
+def test_todo_and_its_branches_have_the_state_that_the_todo_had_at_the_baseline(
+    comparison: BaselineComparison,
+):
+    todos = [create_sample_todo(name) for name in ("open", "claimed", "done", "new")]
+    branch = create_sample_todo("open_branch_01", parent_id="open")
+    states = [comparison.todo(each) for each in (*todos, branch)]
+    assert states == ["open", "claimed", "done", None, "open"]
 
 
 def test_each_test_of_a_check_is_compared_with_the_baseline(comparison: BaselineComparison):
@@ -177,43 +177,36 @@ def test_each_test_counts_once_and_a_failure_before_a_pass():
 
 
 @pytest.mark.parametrize(
-    ("verdict", "test", "state"),
+    ("verdict", "test", "state", "category", "is_flaky"),
     [
-        (Verdict.PASSED, TestOutcome.PASSED, TodoState.DONE),
-        (Verdict.FAILED, TestOutcome.ERROR, TodoState.TEST_FAILED),
-        (Verdict.FLAKY, TestOutcome.PASSED, TodoState.TEST_FAILED),
+        (Verdict.PASSED, TestOutcome.PASSED, TodoState.DONE, None, False),
+        (Verdict.FAILED, TestOutcome.ERROR, TodoState.TEST_FAILED, None, False),
+        (Verdict.FLAKY, TestOutcome.PASSED, TodoState.TEST_FAILED, None, False),
+        (Verdict.FAILED, TestOutcome.FAILED, TodoState.TEST_FAILED, "FLAKY_TEST", True),
+        (Verdict.FAILED, TestOutcome.FAILED, TodoState.TEST_FAILED, "TEST_REGRESSION", False),
     ],
 )
-def test_todos_and_tests_are_recorded_as_the_run_found_them(
-    tmp_path: Path, verdict: Verdict, test: TestOutcome, state: TodoState
+def test_todos_and_tests_are_recorded_as_the_run_or_its_confirmation_found_them(
+    tmp_path: Path,
+    verdict: Verdict,
+    test: TestOutcome,
+    state: TodoState,
+    category: str | None,
+    is_flaky: bool,
 ):
     flat = flat_plan(tmp_path)
-    found = Check(
-        id="tests[0]", kind=CheckKind.TEST, verdict=verdict, tests=results("t.py", "test", outcome=test)
-    )
-    run = document(outcome("t", "T", state, found, plan="p"))
+    tests = results("t.py", "test", outcome=test)
+    found = Check(id="tests[0]", kind=CheckKind.TEST, verdict=verdict, tests=tests)
+    of_todo = create_sample_todo("t")
+    failures = [sample_failure(of_todo, category, tests=["t.py::test"])] if category else []
+    run = document(outcome("t", "T", state, found, plan="p", failures=tuple(failures)))
 
     ((todo_id, held),) = todos_of(flat, run, {})
     ((nodeid, recorded),) = record.tests_of(flat, run)
 
     assert (todo_id, held.state, held.checks["tests[0]"].verdict) == ("t", state, verdict)
     assert held.checks["tests[0]"].tests == ("t.py::test",)
-    assert (nodeid, recorded.outcome, recorded.flaky) == ("t.py::test", test, False)
-
-
-@pytest.mark.parametrize(("category", "is_flaky"), [("FLAKY_TEST", True), ("TEST_REGRESSION", False)])
-def test_a_test_that_its_confirmation_found_to_be_flaky_is_recorded_as_flaky(
-    tmp_path: Path, category: str, is_flaky: bool
-):
-    flat = flat_plan(tmp_path)
-    red = results("t.py", "test", outcome=TestOutcome.FAILED)
-    found = Check(id="tests[0]", kind=CheckKind.TEST, verdict=Verdict.FAILED, tests=red)
-    failure = sample_failure(create_sample_todo("t"), category, tests=["t.py::test"])
-    run = document(outcome("t", "T", TodoState.TEST_FAILED, found, plan="p", failures=(failure,)))
-
-    ((_, recorded),) = record.tests_of(flat, run)
-
-    assert (recorded.outcome, recorded.flaky) == (TestOutcome.FAILED, is_flaky)
+    assert (nodeid, recorded.outcome, recorded.flaky) == ("t.py::test", test, is_flaky)
 
 
 def test_unreadable_journal_has_no_records(tmp_path: Path):
