@@ -55,6 +55,9 @@ def test_git_ignored_files_count_only_if_they_affect_tests(repository: Path):
         "ignored/conftest.py",
     }  # fmt: skip
     assert tree.digests()["new.py"] == sha256(b"new.py\n")
+    write(repository, "ignored/project/a.py")  # a root that is ignored is read without git
+    assert Repository.around(repository / "ignored/project") is None
+    assert "a.py" in WorkTree(repository / "ignored/project").paths
 
 
 def test_all_files_but_caches_and_environments_count_without_git(tmp_path: Path):
@@ -73,13 +76,7 @@ def test_all_files_but_caches_and_environments_count_without_git(tmp_path: Path)
     assert set(WorkTree(tmp_path).paths) == {"a.py", "build/b.py", ".coveragerc.toml"}
 
 
-def test_root_ignored_by_its_repository_is_read_without_git(repository: Path):
-    write(repository, "ignored/project/a.py")
-    assert Repository.around(repository / "ignored" / "project") is None
-    assert "a.py" in WorkTree(repository / "ignored" / "project").paths
-
-
-def test_configuration_above_the_root_belongs_to_the_tree(repository: Path):
+def test_configuration_above_the_root_belongs_to_the_tree(repository: Path, tmp_path: Path):
     write(repository, "conftest.py", "sub/conftest.py")
     write(repository.parent, "conftest.py")
     tree = WorkTree(repository / "sub" / "plan")
@@ -88,12 +85,10 @@ def test_configuration_above_the_root_belongs_to_the_tree(repository: Path):
     assert tree.read("../../gone.py") is None
     assert tree.read("/etc/hostname") is None
 
-
-def test_search_above_ends_at_the_configuration_folder_without_git(tmp_path: Path):
-    write(tmp_path, "conftest.py", "a/pyproject.toml", "a/conftest.py", "a/b/conftest.py", "a/b/c/x.py")
-    assert set(WorkTree(tmp_path / "a/b/c").paths) == {
-        "x.py", "../conftest.py", "../../conftest.py", "../../pyproject.toml"
-    }  # fmt: skip
+    # Without git, the search ends at the folder of the configuration.
+    write(tmp_path, "a/pyproject.toml", "a/conftest.py", "a/b/conftest.py", "a/b/c/x.py")
+    names = {"x.py", "../conftest.py", "../../conftest.py", "../../pyproject.toml"}
+    assert set(WorkTree(tmp_path / "a/b/c").paths) == names
 
 
 def test_links_are_not_followed(tmp_path: Path):
@@ -113,7 +108,13 @@ def test_test_files_come_first_when_files_are_limited(tmp_path: Path, monkeypatc
     assert set(WorkTree(tmp_path).paths) == {"z/conftest.py", "z/test_z.py"}
 
 
-def test_uncommitted_content_is_kept(repository: Path):
+def test_uncommitted_content_is_kept_whatever_git_variables_a_hook_has_set(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    write(tmp_path, "other/x")
+    git(tmp_path / "other", "init", "-q")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
     (repository / "pkg" / "mod.py").write_text("changed\n")
     seen = look(repository)
     assert seen.contents == {seen.files["pkg/mod.py"].sha256: b"changed\n"}
@@ -225,6 +226,10 @@ def checkout_of(root: Path, revision: str) -> AbstractContextManager[Path]:
 def test_checkout_contains_the_revision_and_imports_and_is_removed_completely(repository: Path):
     write(repository, "pkg/fast.so", "ignored/big.bin", "new.py")
     (repository / "gone.py").unlink()
+    hook = repository / ".git/hooks/post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ntouch hooked\n")
+    hook.chmod(0o755)  # it must not run
     before = git(repository, "status", "--porcelain")
     with checkout_of(repository / "sub" / "plan", "main") as root:
         assert (root / "code.py").exists()
@@ -237,6 +242,9 @@ def test_checkout_contains_the_revision_and_imports_and_is_removed_completely(re
         write(root, "locked/x")
         (root / "locked").chmod(0)
     assert not top.parent.exists()
+    with pytest.raises(KeyboardInterrupt) as caught, checkout_of(repository, "HEAD") as root:
+        raise KeyboardInterrupt(root)
+    assert not caught.value.args[0].exists()
     assert git(repository, "worktree", "list").count("\n") == 0
     assert git(repository, "status", "--porcelain") == before
 
@@ -274,41 +282,11 @@ def test_submodules_belong_to_the_tree_but_to_no_checkout(with_submodules: Path)
         assert not list((root / "vendor" / "lib").iterdir())
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_copy_is_removed_after_any_exception(repository: Path, error: type[BaseException]):
-    made: list[Path] = []
-    with pytest.raises(error), checkout_of(repository, "HEAD") as root:  # noqa: PT012  # must not swallow it
-        made.append(root)
-        raise error
-    assert not made[0].exists()
-    assert git(repository, "worktree", "list").count("\n") == 0
-
-
 def test_commit_without_the_folder_cannot_be_checked_out(repository: Path):
     write(repository, "later/plan.yaml")
     with pytest.raises(BaselineError, match="no folder later/"), checkout_of(repository / "later", "HEAD"):
         pass
     assert git(repository, "worktree", "list").count("\n") == 0
-
-
-def test_repository_hooks_do_not_run_in_a_checkout(repository: Path):
-    hook = repository / ".git" / "hooks" / "post-checkout"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\ntouch hooked\n")
-    hook.chmod(0o755)
-    with checkout_of(repository, "HEAD") as root:
-        assert not (root / "hooked").exists()
-
-
-def test_git_environment_variables_of_a_hook_are_ignored(
-    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    write(tmp_path, "other/x")
-    git(tmp_path / "other", "init", "-q")
-    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
-    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
-    assert Repository.around(repository).commit("HEAD")  # type: ignore[union-attr]
-    assert "pkg/mod.py" in WorkTree(repository).paths
 
 
 # -- imports of a copy ---------------------------------------------------------------------------
@@ -331,22 +309,16 @@ def installed(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.usefixtures("installed")
-def test_import_paths_of_a_copy_match_the_original(repository: Path):
+def test_import_paths_of_a_copy_match_the_original_without_the_current_directory(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(repository)
     with checkout_of(repository / "sub" / "plan", "HEAD") as root:
         top = root.parent.parent
         given = environment_for(root, repository / "sub" / "plan")["PYTHONPATH"].split(os.pathsep)
         assert given == [str(top / "extra"), str(top / "src"), str(top / "lib"), "/outside"]
         assert counterpart(repository / "pkg", root, repository / "sub" / "plan") == top / "pkg"
         assert counterpart(repository.parent, root, repository / "sub" / "plan") is None
-
-
-def test_current_directory_is_not_an_import_path_of_the_copy(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.delenv("PYTHONPATH", raising=False)
-    monkeypatch.chdir(repository)
-    with checkout_of(repository, "HEAD") as root:
-        assert environment_for(root, repository)["PYTHONPATH"] == ""
 
 
 def test_verification_for_a_record_leaves_no_file_outside_of_our_own_folder_if_it_is_killed(
