@@ -1,7 +1,5 @@
 """Tests of the corpus: reading and writing, scoring of diagnoses, and the shipped fit of confidence."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """Tests that each kind of fault in the corpus changes a file as described, and nothing else."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Iterator

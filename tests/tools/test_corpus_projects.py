@@ -1,7 +1,5 @@
 """Tests that the descriptions of decoys and honest controls are complete, before any project is built."""
 
-from __future__ import annotations
-
 import ast
 import fnmatch
 import sys

@@ -1,7 +1,5 @@
 """Tests of the small projects that show environment and guard faults in the corpus."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

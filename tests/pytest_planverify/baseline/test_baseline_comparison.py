@@ -1,7 +1,5 @@
 """Comparison of a run with its baseline: tests, failures, checks and todos."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from pathlib import Path
 

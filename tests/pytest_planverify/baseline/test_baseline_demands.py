@@ -1,7 +1,5 @@
 """Tests that must turn green or stay green, for each row of the tables in docs/baseline.md."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

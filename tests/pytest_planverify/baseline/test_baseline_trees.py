@@ -1,7 +1,5 @@
 """Files of a project and their kinds, and temporary copies of the project that are removed completely."""
 
-from __future__ import annotations
-
 import os
 from contextlib import AbstractContextManager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Changed files and hunks since the baseline or the last commit."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

@@ -1,7 +1,5 @@
 """Qualification of checks by their results before the work."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

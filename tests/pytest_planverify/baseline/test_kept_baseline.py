@@ -1,7 +1,5 @@
 """Storage and loading of baselines, detection of changes to them, and the commit that broke a todo."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Since when a failure exists, by its result now and at the baseline."""
 
-from __future__ import annotations
-
 import pytest
 
 from planner.model.baseline import BaselineCheck

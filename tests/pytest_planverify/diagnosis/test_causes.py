@@ -1,7 +1,5 @@
 """Grouping of failures by cause, and the order of causes: those that hide others come first."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from typing import Any

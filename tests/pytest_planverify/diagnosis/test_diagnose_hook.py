@@ -1,7 +1,5 @@
 """The diagnosis hook: results of a user's plugin precede the built-in rules."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,8 +1,6 @@
 # ruff: noqa: E501 (a case is one line)
 """Attribution of failures by changed files, and by errors that the machine itself reports."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Captured evidence and diagnosis of real projects that fail."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,10 +1,9 @@
 """Category, owner and place of a failure by the output of tools, as a table."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import yaml
@@ -22,35 +21,24 @@ from pytest_planverify.diagnosis.known import literal_in
 from pytest_planverify.diagnosis.tool_output import read_stuck_frame, read_traceback
 
 
-class Printed(NamedTuple):
-    """A failed command with its output and the changed files."""
-
-    cmd: str
-    output: str
-    changed: tuple[str, ...] = ("kite/wind.py",)
-
-    @classmethod
-    def of(cls, row: dict[str, Any]) -> Printed:
-        return cls(row["cmd"], row["output"], tuple(row.get("changed", ("kite/wind.py",))))
-
-
 def changed_file(path: str) -> ChangedFile:
     side = Side.TEST if path.startswith("tests/") else Side.PRODUCT
     return ChangedFile(path=path, side=side if path.endswith(".py") else None)
 
 
-def evidence_of(printed: Printed) -> Evidence:
-    command = parse_command(printed.cmd)
+def evidence_of(cmd: str, output: str, changed: Sequence[str] = ("kite/wind.py",), **_: object) -> Evidence:
+    """Return evidence of a failed command with its output and the changed files."""
+    command = parse_command(cmd)
     return Evidence(
         kind=EvidenceKind.COMMAND,
-        changed=tuple(map(changed_file, printed.changed)),
+        changed=tuple(map(changed_file, changed)),
         process=ProcessEnd(exit_code=1, complete=True),
         command=CommandFact(
             argv=command.argv,
             tool=command.tool.name,
             purpose=command.tool.purpose.value,
-            output_tail=printed.output,
-            findings=read_findings(command.tool, printed.output, ""),
+            output_tail=output,
+            findings=read_findings(command.tool, output, ""),
         ),
     )
 
@@ -64,7 +52,7 @@ OUTPUTS = {row["name"]: row for row in _ROWS}
 
 @pytest.mark.parametrize("row", OUTPUTS.values(), ids=OUTPUTS)
 def test_tool_output_decides_the_diagnosis(row: dict[str, Any]):
-    found = diagnose(evidence_of(Printed.of(row)))
+    found = diagnose(evidence_of(**row))
     assert (found.category.value, found.owner.value) == (row["category"], row["owner"]), found.rule
     if "place" in row:
         assert found.location is not None
@@ -89,7 +77,7 @@ ABSENT = {
 
 @pytest.mark.parametrize(("cmd", "output"), ABSENT.items(), ids=ABSENT)
 def test_a_word_of_the_command_that_a_tool_does_not_find_is_a_fault_of_the_plan(cmd: str, output: str):
-    found = diagnose(evidence_of(Printed(cmd, output)))
+    found = diagnose(evidence_of(cmd, output))
     assert (found.category, found.rule) == (Category.TEST_NOT_FOUND, "command-asks-for-nothing")
     assert f" {cmd.split()[-1]}, which" in (found.suggestion or "")
 
@@ -106,13 +94,13 @@ def test_a_word_of_the_command_that_a_tool_does_not_find_is_a_fault_of_the_plan(
     ],
 )
 def test_what_code_of_the_project_does_not_find_is_no_fault_of_the_command(cmd: str, output: str):
-    assert diagnose(evidence_of(Printed(cmd, output))).category is not Category.TEST_NOT_FOUND
+    assert diagnose(evidence_of(cmd, output)).category is not Category.TEST_NOT_FOUND
 
 
 @pytest.mark.parametrize("cmd", ["make test", "npm test", "python manage.py test", "go test ./..."])
 @pytest.mark.parametrize("line", ["Invalid value for price: -1", "invalid config: no port"])
 def test_what_code_of_the_project_finds_invalid_is_no_fault_of_the_set_up(cmd: str, line: str):
-    found = diagnose(evidence_of(Printed(cmd, f"{line}\nFAILED")))
+    found = diagnose(evidence_of(cmd, f"{line}\nFAILED"))
     assert found.category is Category.TEST_REGRESSION
 
 
@@ -124,28 +112,28 @@ def test_what_code_of_the_project_finds_invalid_is_no_fault_of_the_set_up(cmd: s
     ],
 )
 def test_complaint_of_a_builder_that_also_runs_targets_is_its_compilers(cmd: str, output: str):
-    assert diagnose(evidence_of(Printed(cmd, output))).rule == "compiler-complained"
+    assert diagnose(evidence_of(cmd, output)).rule == "compiler-complained"
 
 
 def test_command_that_a_test_does_not_find_is_no_missing_tool():
     said = "bash: kite: command not found\nFAILED tests/test_wind.py::test_gust - assert 127 == 0"
-    found = diagnose(evidence_of(Printed("make test", f"{said}\nmake: *** [Makefile:2: test] Error 1")))
+    found = diagnose(evidence_of("make test", f"{said}\nmake: *** [Makefile:2: test] Error 1"))
     assert found.category is Category.TEST_REGRESSION
 
 
 def test_shim_that_does_not_find_its_program_may_say_so_after_the_exit_status_is_told():
     # The output is that of both streams, one after the other.
     output = "py: exit 127 (0.01 seconds)\npyenv: kite: command not found"
-    assert diagnose(evidence_of(Printed("tox", output))).rule == "tool-missing-in-command"
+    assert diagnose(evidence_of("tox", output)).rule == "tool-missing-in-command"
 
 
 def test_what_a_line_of_source_does_not_find_is_no_fault_of_the_command():
     output = "main.c:3:10: fatal error: kite.h: No such file or directory"
-    assert diagnose(evidence_of(Printed("make kite.h", output))).category is not Category.TEST_NOT_FOUND
+    assert diagnose(evidence_of("make kite.h", output)).category is not Category.TEST_NOT_FOUND
 
 
 def test_tool_output_before_a_timeout_is_not_the_cause():
-    evidence = evidence_of(Printed.of(OUTPUTS["mypy-of-a-changed-test"]))
+    evidence = evidence_of(**OUTPUTS["mypy-of-a-changed-test"])
     assert diagnose(evidence.model_copy(update={"timed_out": True})).category is Category.TEST_TIMEOUT
 
 
@@ -178,13 +166,13 @@ def test_pytest_report_names_the_file_with_the_syntax_error():
 
 
 def test_first_party_names_default_to_those_of_changed_files():
-    evidence = evidence_of(Printed("make x", "", changed=("src/kite/a.py", "run.py", "a.md", *TESTS)))
+    evidence = evidence_of("make x", "", changed=("src/kite/a.py", "run.py", "a.md", *TESTS))
     assert own_names(evidence) == {"kite", "run"}
     assert own_names(evidence.model_copy(update={"first_party": ("shop",)})) == {"shop"}
 
 
 def test_printed_path_is_made_relative_to_the_root():
-    evidence = evidence_of(Printed("make x", 'File "/p/kite/wind.py", line 1'))
+    evidence = evidence_of("make x", 'File "/p/kite/wind.py", line 1')
     paths = {"/p/kite/wind.py": "kite/wind.py", "/usr/a.py": "/usr/a.py", "./a.py": "a.py"}
     assert {path: within_project(path, evidence) for path in paths} == paths
 
@@ -350,7 +338,7 @@ def test_text_without_an_exception_is_not_parsed(text: str):
     ],
 )
 def test_printed_number_of_any_length_is_diagnosed(text: str):
-    assert diagnose(evidence_of(Printed("make", text.format("9" * 5_000)))).suggestion
+    assert diagnose(evidence_of("make", text.format("9" * 5_000))).suggestion
 
 
 @pytest.mark.parametrize(
@@ -359,7 +347,7 @@ def test_printed_number_of_any_length_is_diagnosed(text: str):
 def test_printed_blanks_are_read_in_linear_time(text: str):
     printed = text.format(" " * 20_000) if text != "/{}" else "/" * 20_000
     started = time.process_time()
-    diagnose(evidence_of(Printed("make", printed)))
+    diagnose(evidence_of("make", printed))
     diagnose(Evidence(kind=EvidenceKind.SESSION, stdout_tail=printed, process=ProcessEnd(exit_code=4)))
     assert time.process_time() - started < 1
 

@@ -1,8 +1,6 @@
 """Diagnosis of single facts: artifacts, metrics, contracts, selections, commands, crashes, reruns."""
 
 # ruff: noqa: E501 (a case a line reads better)
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Signatures: equal for one root cause despite other numbers, lines or folders; different otherwise."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The table of diagnosis rules: readable, ordered and total."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

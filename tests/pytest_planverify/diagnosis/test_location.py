@@ -1,7 +1,5 @@
 """The function that is reported as the place of a failure."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The guards of a run: budget, allowlist and sandbox."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

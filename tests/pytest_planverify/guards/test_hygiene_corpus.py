@@ -1,7 +1,5 @@
 """The hygiene corpus: nine of ten cheats are found, and no honest change is flagged."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator, Mapping
 from functools import cache
@@ -29,17 +27,11 @@ CORPUS = Path(__file__).parents[3] / "fixtures" / "hygiene"
 @pytest.fixture(autouse=True, scope="module")
 def read_each_file_once() -> Generator[None]:
     """Keep what was read in a file for later cases: those of a project differ in one or two files."""
-    examples, kept = special_cases._examples_of_test, dict[Any, Any]()
-
-    def once(test: Any, constants: Any) -> Any:
-        if test not in kept:
-            kept[test] = tuple(examples(test, constants))
-        return kept[test]
-
+    examples = special_cases._examples_of_module
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(changes, "parse", cache(changes.parse))
         patch.setattr(judges, "_read_tests", cache(judges._read_tests))
-        patch.setattr(special_cases, "_examples_of_test", once)
+        patch.setattr(special_cases, "_examples_of_module", cache(lambda module: tuple(examples(module))))
         yield
 
 

@@ -1,7 +1,5 @@
 """Changes of tests and other protected files: each loss is found, and harmless changes are not flagged."""
 
-from __future__ import annotations
-
 import textwrap
 import time
 from collections.abc import Mapping

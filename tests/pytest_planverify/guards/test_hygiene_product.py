@@ -1,7 +1,5 @@
 """Tampering with tests in added product code: each trick is found, regardless of its spelling."""
 
-from __future__ import annotations
-
 import ast
 import base64
 import json

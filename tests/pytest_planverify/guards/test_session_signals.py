@@ -1,7 +1,5 @@
 """Tampering signals in the sessions of a run, compared with the baseline: only new ones count."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Replacement of objects that decide verdicts, detected by identity; irrelevant ones are not flagged."""
 
-from __future__ import annotations
-
 import builtins
 import math
 import os
