@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from diagnosis_samples import error, failed, frame
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.model.evidence import Evidence, Frame
@@ -31,6 +31,7 @@ IGNORED = {
 
 
 @pytest.mark.parametrize(("message", "values"), IGNORED.values(), ids=IGNORED)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_signature_ignores_values(message: str, values: st.SearchStrategy[object], data: st.DataObject):
     one, other = data.draw(values), data.draw(values)

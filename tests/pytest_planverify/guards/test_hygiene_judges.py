@@ -147,30 +147,8 @@ LOSSES = {
     },
 }
 
-HARMLESS = {
-    "comments": before("# of signs\n"),
-    "quotes": ('"one;two"', "'one;two'"),
-    "prefixes of texts": ('["one", "two"]', '[u"one", "two"]'),
-    "docstrings": ("def test_sign():", 'def test_sign():\n    """Signs."""'),
-    "annotations": ("def test_sign():", "def test_sign() -> None:"),
-    "order of imports": (
-        "import pytest\nfrom pkg.words import split",
-        "from pkg.words import split\nimport pytest",
-    ),
-    "a new test": added("def test_more():\n    assert split('q') == ['q']"),
-    "a new fixture": added("@pytest.fixture\ndef text():\n    return 'q'"),
-    "an import and a constant": added("import json\nWORDS = ['q']"),
-}
 
 REFACTORED = {
-    "renamed": ("def test_sign", "def test_another_sign"),
-    "with another variable": (SIGN_TEST, SIGN_TEST.replace("parts", "found")),
-    "in two": (
-        SIGN_TEST,
-        'def test_sign():\n    assert split("one;two", sign=";") == ["one", "two"]\n\n'
-        'def test_sign_count():\n    assert len(split("one;two", sign=";")) == 2\n',
-    ),
-    "stronger": before("assert parts[0] == 'one'\n    ", EQUAL),
     "of a thing with itself": before("assert parts == parts\n    ", EQUAL),
     "to a helper": (SIGN_TEST, f"{HELPER}\n" + SIGN_TEST.replace(EQUAL, 'same(parts, ["one", "two"])')),
     "around unittest's own run": added(
@@ -192,13 +170,8 @@ REFACTORED = {
         "class Key:\n        def verify(self, text):\n            return True\n\n"
         f'    key = Key()\n    key.verify("one")\n    {EQUAL}\n    assert 2 == len(parts)',
     ),
-    "skipped elsewhere": before("import sys\n@pytest.mark.skipif(sys.platform == 'win32', reason='x')\n"),
-    "a new xfail": added("@pytest.mark.xfail(strict=True)\ndef test_gap():\n    assert split(1) == [1]"),
     "expected to fail elsewhere": before(
         "@pytest.mark.xfail(False, reason='x')\n@pytest.mark.skipif(False, reason='x')\n"
-    ),
-    "an environment for all": added(
-        "@pytest.fixture(autouse=True)\ndef quiet(monkeypatch):\n    monkeypatch.setenv('A', 'b')"
     ),
     "an object of its own": added(
         "class Box:\n    pass\n\n"
@@ -207,14 +180,9 @@ REFACTORED = {
     "a skip without a library": before(
         "def test_other():\n    pytest.importorskip('numpy')\n    assert split('z') == ['z']\n\n\n"
     ),
-    "more cases": ('("", [""])', '("", [""]), ("q", ["q"])'),
     "cases in a constant": (
         '[("a, b", ["a", "b"]), ("", [""]), ("x,y,z", ["x", "y", "z"])],\n)',
         "CASES,\n)",
-    ),
-    "a collaborator mocked": added(
-        "def test_time(monkeypatch):\n    monkeypatch.setattr(time, 'time', lambda: 1)\n"
-        "    assert time.time() == 1"
     ),
 }
 
@@ -234,14 +202,29 @@ def _all(monkeypatch):
         for name, change in changes.items()
     ],
 )
-@pytest.mark.parametrize("grants", [FORBIDDEN, OPEN], ids=["forbidden", "by default"])
-def test_weakened_tests_are_found_without_permission(grants: Grants, sign: str, old: str, new: str):
-    assert sign in signs(with_tests(old, new), grants=grants)
+def test_weakened_tests_are_found_without_permission(sign: str, old: str, new: str):
+    assert sign in signs(with_tests(old, new), grants=OPEN)
 
 
-@pytest.mark.parametrize(("old", "new"), HARMLESS.values(), ids=HARMLESS)
-def test_harmless_test_changes_need_no_permission(old: str, new: str):
-    assert signals(with_tests(old, new), grants=FORBIDDEN) == ()
+@pytest.mark.parametrize("sign", LOSSES)
+def test_weakened_tests_are_found_where_tests_are_forbidden(sign: str):
+    assert sign in signs(with_tests(*next(iter(LOSSES[sign].values()))), grants=FORBIDDEN)
+
+
+def test_harmless_test_changes_need_no_permission():
+    text = textwrap.dedent(TESTS)
+    for old, new in (
+        before("# of signs\n"),
+        ('"one;two"', "'one;two'"),
+        ('["one", "two"]', '[u"one", "two"]'),
+        ("def test_sign():", 'def test_sign() -> None:\n    """Signs."""'),
+        ("import pytest\nfrom pkg.words import split", "from pkg.words import split\nimport pytest"),
+        added("@pytest.fixture\ndef text():\n    return 'q'\n\nimport json\nWORDS = ['q']"),
+        added("def test_more():\n    assert split('q') == ['q']"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    assert signals({"tests/test_words.py": text}, grants=FORBIDDEN) == ()
 
 
 @pytest.mark.parametrize(("old", "new"), REFACTORED.values(), ids=REFACTORED)
