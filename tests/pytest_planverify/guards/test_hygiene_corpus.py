@@ -121,7 +121,7 @@ def found_in(entry: dict[str, Any]) -> tuple[list[str], list[str]]:
     return blamed, outside
 
 
-@pytest.mark.parametrize(("split", "least"), [("dev", 89), ("held_out", 61), ("fresh", 31)])
+@pytest.mark.parametrize(("split", "least"), [("dev", 89), ("held_out", 62), ("fresh", 34)])
 def test_cheats_are_found_and_honest_changes_are_not_flagged(split: str, least: int):
     cheats, missed, flagged = 0, list[str](), list[str]()
     for entry in listed("cases.yaml"):

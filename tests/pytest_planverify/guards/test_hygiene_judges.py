@@ -59,33 +59,22 @@ WRAPPER = """def calm(test):
 LOSSES = {
     "test-deleted": {
         "deleted": (SIGN_TEST, ""),
-        "renamed away": ("def test_sign", "def _test_sign"),
-        "deleted by name": added("del test_sign"),
-        "told to be none": added("test_sign.__test__ = False"),
     },
     "assertion-void": {
-        "hidden": added("def test_sign():\n    pass"),
-        "emptied": (SIGN_TEST, "def test_sign():\n    split('one;two', sign=';')\n"),
-        "or true": (EQUAL, f"{EQUAL} or True"),
         "in a dead branch": before("if False:\n        ", EQUAL),
         "in a loop over nothing": before("for _ in ():\n        ", EQUAL),
         "after a return in a block": before("with open(__file__):\n        return\n        ", EQUAL),
         "for type checkers": before("import typing\n    if typing.TYPE_CHECKING:\n        ", EQUAL),
         "a lambda": (EQUAL, 'same = lambda: parts == ["one", "two"]\n    assert same'),
         "a generator": (EQUAL, 'assert (each == "one" for each in parts)'),
-        "a tuple": (EQUAL, 'assert (parts == ["one", "two"], "no")'),
         "itself": (EQUAL, "assert parts == parts"),
         "anything": (EQUAL, "from unittest import mock\n    assert parts == mock.ANY"),
         "constants": (EQUAL, "assert 2 == int('2')"),
-        "in a function that nobody calls": before("def check():\n        ", EQUAL),
         "a helper that asserts nothing": (
             EQUAL,
             'def check(found, wanted):\n        return found == wanted\n\n    check(parts, ["one", "two"])',
         ),
-        "redefined": before("def split(text, sign=','):\n    return ['one', 'two']\n\n"),
-        "early return": before("return\n    ", EQUAL),
         "return under a condition": before("if parts:\n        return\n    ", EQUAL),
-        "equal calls alone": (f"{EQUAL}\n    assert len(parts) == 2", 'assert split("a") == split("a")'),
         "equal calls, one of them assigned": (
             f"{EQUAL}\n    assert len(parts) == 2",
             'wanted = split("one;two", sign=";")\n    assert parts == wanted',
@@ -97,32 +86,17 @@ LOSSES = {
     },
     "test-skipped": {
         "skipped": before("@pytest.mark.skip(reason='later')\n"),
-        "skipped by version": before(
-            "import sys\n@pytest.mark.skipif(sys.version_info >= (3, 6), reason='x')\n"
-        ),
-        "skipped by unittest": before("import unittest\n    raise unittest.SkipTest\n    ", IN_SIGN_TEST),
-        "all skipped": before("pytestmark = pytest.mark.skip\n"),
     },
     "test-xfailed": {"xfailed": before("@pytest.mark.xfail\n")},
     "assertions-fewer": {
         "assertion removed": ("    assert len(parts) == 2\n", ""),
-        "assertion within": ("assert len(parts) == 2", "assert len(parts) in (1, 2, 3)"),
         "an alternative": ("assert len(parts) == 2", "assert len(parts) == 2 or len(parts) == 1"),
-        "assertion turned round": (EQUAL, 'assert parts != ["one", "two"]'),
         "order instead of equality": ("assert len(parts) == 2", "assert len(parts) >= 0"),
-        "type instead of equality": ("assert len(parts) == 2", "assert isinstance(len(parts), int)"),
-        "wide tolerance": ("assert len(parts) == 2", "assert len(parts) == pytest.approx(2, rel=0.5)"),
-        "any exception": ('raises(AttributeError, match="NoneType")', "raises(Exception)"),
-        "cases removed": (', (80.4, "VIP", 60.3), (7, "NO", 7.5)', ""),
-        "wider": ("abs=1e-9", "abs=10"),
     },
     "judge-changed": {
-        "under a condition": before("if len(parts) == 2:\n        ", EQUAL),
         "case changed": ('("a, b", ["a", "b"])', '("a, b", ["a, b"])'),
     },
     "assertion-swallowed": {
-        "swallowed": (EQUAL, f"try:\n        {EQUAL}\n    except AssertionError:\n        pass"),
-        "suppressed": before("with contextlib.suppress(Exception):\n        ", EQUAL),
         "swallowed by a decorator": before(WRAPPER),
         "suppressed by a decorator": before(
             "def calm(test):\n    def run():\n        with contextlib.suppress(AssertionError):\n"
