@@ -91,45 +91,45 @@ def test_a_word_of_the_command_that_a_tool_does_not_find_is_a_fault_of_the_plan(
         ("python -m unittest tests.test_cart", "KeyError: 'no such user: test_cart'"),
         ("go test ./store", "--- FAIL: TestStore (0.00s)\npanic: store does not exist"),
         ("python shop.py data.csv", "FileNotFoundError: [Errno 2] No such file or directory: '/a.csv'"),
+        ("make kite.h", "main.c:3:10: fatal error: kite.h: No such file or directory"),
     ],
 )
 def test_what_code_of_the_project_does_not_find_is_no_fault_of_the_command(cmd: str, output: str):
     assert diagnose(evidence_of(cmd, output)).category is not Category.TEST_NOT_FOUND
 
 
-@pytest.mark.parametrize("cmd", ["make test", "npm test", "python manage.py test", "go test ./..."])
-@pytest.mark.parametrize("line", ["Invalid value for price: -1", "invalid config: no port"])
-def test_what_code_of_the_project_finds_invalid_is_no_fault_of_the_set_up(cmd: str, line: str):
-    found = diagnose(evidence_of(cmd, f"{line}\nFAILED"))
-    assert found.category is Category.TEST_REGRESSION
+NOT_FOUND = """bash: kite: command not found
+FAILED tests/test_wind.py::test_gust - assert 127 == 0
+make: *** [Makefile:2: test] Error 1"""
 
 
 @pytest.mark.parametrize(
     ("cmd", "output"),
     [
-        ("mvn compile", "[ERROR] /w/src/A.java:[3,4] cannot find symbol"),
-        ("bun build a.ts", 'error: Could not resolve: "x"\n    at /w/a.ts:1:5'),
+        *(
+            (cmd, "Invalid value for price: -1\nFAILED")
+            for cmd in ("make test", "npm test", "go test ./...")
+        ),
+        ("python manage.py test", "invalid config: no port\nFAILED"),
+        ("make test", NOT_FOUND),
     ],
 )
-def test_complaint_of_a_builder_that_also_runs_targets_is_its_compilers(cmd: str, output: str):
-    assert diagnose(evidence_of(cmd, output)).rule == "compiler-complained"
+def test_what_code_of_the_project_refuses_or_does_not_run_is_no_fault_of_the_set_up(cmd: str, output: str):
+    assert diagnose(evidence_of(cmd, output)).category is Category.TEST_REGRESSION
 
 
-def test_command_that_a_test_does_not_find_is_no_missing_tool():
-    said = "bash: kite: command not found\nFAILED tests/test_wind.py::test_gust - assert 127 == 0"
-    found = diagnose(evidence_of("make test", f"{said}\nmake: *** [Makefile:2: test] Error 1"))
-    assert found.category is Category.TEST_REGRESSION
-
-
-def test_shim_that_does_not_find_its_program_may_say_so_after_the_exit_status_is_told():
-    # The output is that of both streams, one after the other.
-    output = "py: exit 127 (0.01 seconds)\npyenv: kite: command not found"
-    assert diagnose(evidence_of("tox", output)).rule == "tool-missing-in-command"
-
-
-def test_what_a_line_of_source_does_not_find_is_no_fault_of_the_command():
-    output = "main.c:3:10: fatal error: kite.h: No such file or directory"
-    assert diagnose(evidence_of("make kite.h", output)).category is not Category.TEST_NOT_FOUND
+@pytest.mark.parametrize(
+    ("cmd", "output", "rule"),
+    [
+        ("mvn compile", "[ERROR] /w/src/A.java:[3,4] cannot find symbol", "compiler-complained"),
+        ("bun build a.ts", 'error: Could not resolve: "x"\n    at /w/a.ts:1:5', "compiler-complained"),
+        # The output is that of both streams, one after the other.
+        ("tox", "py: exit 127 (0.01 seconds)\npyenv: kite: command not found", "tool-missing-in-command"),
+    ],
+    ids=["builder of Java", "builder of TypeScript", "shim after the exit status"],
+)
+def test_complaint_of_what_a_command_runs_is_found_in_its_output(cmd: str, output: str, rule: str):
+    assert diagnose(evidence_of(cmd, output)).rule == rule
 
 
 def test_tool_output_before_a_timeout_is_not_the_cause():

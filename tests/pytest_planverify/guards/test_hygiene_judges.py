@@ -57,9 +57,7 @@ WRAPPER = """def calm(test):
 @calm
 """
 LOSSES = {
-    "test-deleted": {
-        "deleted": (SIGN_TEST, ""),
-    },
+    "test-deleted": {"deleted": (SIGN_TEST, "")},
     "assertion-void": {
         "in a dead branch": before("if False:\n        ", EQUAL),
         "in a loop over nothing": before("for _ in ():\n        ", EQUAL),
@@ -84,18 +82,14 @@ LOSSES = {
             'split = pytest.Mock(return_value=["one", "two"])\n    assert split("a") == ["one", "two"]',
         ),
     },
-    "test-skipped": {
-        "skipped": before("@pytest.mark.skip(reason='later')\n"),
-    },
+    "test-skipped": {"skipped": before("@pytest.mark.skip(reason='later')\n")},
     "test-xfailed": {"xfailed": before("@pytest.mark.xfail\n")},
     "assertions-fewer": {
         "assertion removed": ("    assert len(parts) == 2\n", ""),
         "an alternative": ("assert len(parts) == 2", "assert len(parts) == 2 or len(parts) == 1"),
         "order instead of equality": ("assert len(parts) == 2", "assert len(parts) >= 0"),
     },
-    "judge-changed": {
-        "case changed": ('("a, b", ["a", "b"])', '("a, b", ["a, b"])'),
-    },
+    "judge-changed": {"case changed": ('("a, b", ["a", "b"])', '("a, b", ["a, b"])')},
     "assertion-swallowed": {
         "swallowed by a decorator": before(WRAPPER),
         "suppressed by a decorator": before(

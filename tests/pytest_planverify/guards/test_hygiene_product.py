@@ -54,12 +54,6 @@ def test_code_from_before_the_baseline_is_not_a_signal():
     assert signals(dict.fromkeys(AFTER) | moved, tree=tree) == ()
 
 
-def test_new_file_is_a_signal_by_its_name():
-    assert "start-up-file" in signs({"sitecustomize.py": "\n"})
-    assert "start-up-file" in signs({"extra.pth": "\n"})
-    assert "records-touched" in signs({".planverify/outcomes.json": "\n"})
-
-
 def test_a_single_answer_to_an_input_of_a_test_is_flagged():
     tree = {**TREE, "tests/test_tax.py": "def test_tax():\n    assert tax(100) == 119\n"}
     exact = "def tax(net):\n    if net == 100:\n        return 119\n    return net\n"
