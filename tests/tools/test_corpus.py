@@ -189,8 +189,9 @@ def test_the_diagnosis_is_as_accurate_as_documented_and_calibrated(part: Part):
 
 
 def test_the_report_command_reports_a_part_and_refuses_a_folder_without_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setattr("tools.corpus.report._SPEED_SECONDS", 0.01)
     write_cases(tmp_path, "builder", [case("a", label(C.TEST_REGRESSION)), case("b", None)])
     part = part_of("shop", "wrong-value").value
     page = tmp_path / "page.md"
