@@ -19,15 +19,13 @@ from pytest_planverify.guards.hygiene.compare import ignored_packages, remove_yo
 from pytest_planverify.guards.hygiene.source import dotted
 
 ADDED = {
-    f"pkg/{kind}{number}.py": (sign, code)
-    for kind, snippets in (*SNIPPETS["tricks"].items(), ("", SNIPPETS["honest"]))
-    for number, (sign, code) in enumerate((kind, code) for code in snippets.values())
+    f"pkg/{sign}{number}.py": (sign, name, code)
+    for sign, snippets in (*SNIPPETS["tricks"].items(), ("", SNIPPETS["honest"]))
+    for number, (name, code) in enumerate(snippets.items())
 }
-"""The expected sign of code, none if it is honest, by the module to which it is added."""
-BEFORE, AFTER = (
-    dict.fromkeys(ADDED, PRODUCT),
-    {path: product_with(code)["pkg/words.py"] for path, (_, code) in ADDED.items()},
-)
+"""The expected sign of code, none if it is honest, its name and text, by the module that gets it."""
+BEFORE = dict.fromkeys(ADDED, PRODUCT)
+AFTER = {path: product_with(code)["pkg/words.py"] for path, (*_, code) in ADDED.items()}
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +37,11 @@ def found() -> dict[str, set[str]]:
     return result
 
 
-@pytest.mark.parametrize("path", ADDED)
+@pytest.mark.parametrize("path", ADDED, ids=lambda path: ADDED[path][1])
 def test_tampering_in_added_code_is_found_despite_permission_but_honest_code_is_not_flagged(
     found: dict[str, set[str]], path: str
 ):
-    sign, _ = ADDED[path]
+    sign, *_ = ADDED[path]
     assert sign in found[path] if sign else not found[path]
 
 
