@@ -421,13 +421,10 @@ def test_empty_selection_is_not_located_at_an_unrelated_change():
     )
 
 
-def test_removed_fixture_is_located():
-    found = diagnose(seen(LOOKUP, files=("tests/conftest.py",), hunks=(UNFIXED,)))
+def test_removed_fixture_and_module_are_located_with_advice_to_restore_the_module():
+    lookup = diagnose(seen(LOOKUP, files=("tests/conftest.py",), hunks=(UNFIXED,)))
+    assert lookup.location == Location(path="tests/conftest.py", line=5)
 
-    assert found.location == Location(path="tests/conftest.py", line=5)
-
-
-def test_removed_module_is_located_with_advice_to_restore_it():
     missing = error("ModuleNotFoundError", "", TEST, bases="ImportError", name="shop.tax")
 
     diagnosis = diagnose(seen(missing, files=("shop/tax.py",)))
@@ -511,20 +508,9 @@ def test_an_expectation_of_a_changed_test_is_located_in_the_test():
     assert diagnosis.location == Location(path=TEST_FILE, line=9, function="test_total")
 
 
-@pytest.mark.parametrize(
-    "raised",
-    [
-        MISSING,
-        VARIABLE,
-        DENIED,
-        ASCII,
-        DATA,
-        *(error("OSError", "no", PRODUCT, bases=OS, errno=number) for number in (24, 28)),
-    ],
-    ids=["program", "variable", "access", "locale", "data", "open files", "disk"],
-)
-def test_diagnosis_of_the_machine_says_what_to_do(raised: ExceptionFact):
-    diagnosis = diagnose(seen(raised))
-
-    assert diagnosis.owner is Owner.ENVIRONMENT
-    assert asks_for_work(diagnosis.suggestion or "")
+def test_diagnosis_of_the_machine_says_what_to_do():
+    exhausted = (error("OSError", "no", PRODUCT, bases=OS, errno=number) for number in (24, 28))
+    for raised in (MISSING, VARIABLE, DENIED, ASCII, DATA, *exhausted):
+        found = diagnose(seen(raised))
+        assert found.owner is Owner.ENVIRONMENT
+        assert asks_for_work(found.suggestion), raised
