@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,15 +53,6 @@ def ended_normally(folder: Path) -> Ended:
     for todo in TODOS:
         (root / f"shop/{todo}.py").write_text(f"NAME = '{todo}'\n")
     return replace(_look(root, 0), finished=Counter(TODOS), done=Counter(TODOS))
-
-
-def run_unkilled(folder: Path, jobs: int) -> tuple[Ended, float]:
-    """Run without a kill; return the result and the duration in seconds."""
-    root = folder / "project"
-    make_project(root)
-    begun = time.monotonic()
-    status = _start(root, jobs).wait(300)
-    return _look(root, status), time.monotonic() - begun
 
 
 def run_killed(folder: Path, jobs: int, seconds: float, *, of_work: bool = False) -> tuple[Ended, bool]:

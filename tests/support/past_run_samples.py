@@ -81,12 +81,7 @@ class Killed:
         self.journal.open(run_id, reference_of(self.chosen.flat, "plan.yaml"), settings(**given), baseline)
 
     def judged(
-        self,
-        todo_id: str,
-        check_id: str = "tests[0]",
-        verdict: str = "passed",
-        *,
-        final: bool = True,
+        self, todo_id: str, check_id: str = "tests[0]", verdict: str = "passed", *, final: bool = True
     ) -> Killed:
         """Record a verdict."""
         evidence = (Evidence(kind=EvidenceKind.TEST, check_id=check_id, headline="assert 1 == 2"),) * (

@@ -1,7 +1,5 @@
 """Tests of the corpus: reading and writing, scoring of diagnoses, and the shipped fit of confidence."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re
@@ -74,7 +72,7 @@ def judged(truth: Label, category: C, owner: O = O.PRODUCT, location: Location |
     )
 
 
-def test_written_cases_are_read_back_from_their_parts(tmp_path: Path) -> None:
+def test_written_cases_are_read_back_from_their_parts(tmp_path: Path):
     cases = [
         case(f"{package}-{kind}", label(C.TEST_REGRESSION), package=package, kind=kind)
         for package in (*"zyxw", "boltons")
@@ -89,7 +87,7 @@ def test_written_cases_are_read_back_from_their_parts(tmp_path: Path) -> None:
     assert {each.id for part in Part for each in read_cases(tmp_path, part)} == {each.id for each in cases}
 
 
-def test_no_recorded_case_is_in_the_wrong_part() -> None:
+def test_no_recorded_case_is_in_the_wrong_part():
     packages: dict[Part, set[str]] = {}
     for part in Part:
         files = (RECORDED / part.value).glob("*.jsonl.gz")
@@ -115,12 +113,12 @@ def test_no_recorded_case_is_in_the_wrong_part() -> None:
 )
 def test_an_accepted_alternative_label_counts_as_right(
     said: C, owner: O, right: bool, counted: C, owner_right: bool
-) -> None:
+):
     found = judged(label(C.ARTIFACT_MISSING, O.PRODUCT, (C.SPEC_MISMATCH, O.PLAN)), said, owner)
     assert (found.right, found.counted, found.owner_right) == (right, counted, owner_right)
 
 
-def test_figures_are_computed_by_category_and_owner() -> None:
+def test_figures_are_computed_by_category_and_owner():
     found = figures(
         [
             judged(label(C.TYPE_ERROR), C.TYPE_ERROR),
@@ -139,9 +137,7 @@ def test_figures_are_computed_by_category_and_owner() -> None:
     ("function", "line", "right"),
     [("Cart.total", 4, (1, 1, 1)), ("total", 6, (0, 1, 1)), ("sum", 4, (1, 1, 0))],
 )
-def test_a_location_is_scored_by_line_file_and_function(
-    function: str, line: int, right: tuple[int, ...]
-) -> None:
+def test_a_location_is_scored_by_line_file_and_function(function: str, line: int, right: tuple[int, ...]):
     place = Place(path="shop/cart.py", first_line=3, last_line=5, function="Cart.total", exact=True)
     named = Location(path="shop/cart.py", line=line, function=function)
     shares = figures(
@@ -150,14 +146,14 @@ def test_a_location_is_scored_by_line_file_and_function(
     assert tuple(shares[f"place: {what} right"].count for what in ("line", "file", "function")) == right
 
 
-def test_an_unlabelled_case_and_a_missing_corpus_are_refused_by_name(tmp_path: Path) -> None:
+def test_an_unlabelled_case_and_a_missing_corpus_are_refused_by_name(tmp_path: Path):
     with pytest.raises(CorpusError, match="odd-1: it has a label but no evidence"):
         labelled([case("odd-1", label(C.LINT_ERROR)).model_copy(update={"evidence": None})])
     with pytest.raises(CorpusError, match="there is no corpus"):
         read_cases(tmp_path, Part.TEST)
 
 
-def test_failures_of_one_fault_are_scored_by_pairs() -> None:
+def test_failures_of_one_fault_are_scored_by_pairs():
     runs = read_runs(RECORDED, Part.DEVELOP)[:5]
     alone = cause_figures(runs, lambda run: [[place] for place in range(len(run.failures))])
     assert alone["recall"] == 0.0
@@ -165,12 +161,12 @@ def test_failures_of_one_fault_are_scored_by_pairs() -> None:
     assert together["recall"] == 1.0
 
 
-def test_the_calibration_curve_is_monotonic() -> None:
+def test_the_calibration_curve_is_monotonic():
     scores, values = fitted([(0.2, 1.0, 1.0), (0.4, 0.0, 1.0), (0.8, 1.0, 2.0)])
     assert (scores, values) == (pytest.approx((0.3, 0.8)), pytest.approx((0.5, 1.0)))
 
 
-def test_shipped_confidences_match_current_rules_and_cases() -> None:
+def test_shipped_confidences_match_current_rules_and_cases():
     """After a change of either, run ``python -m tools.corpus fit``."""
     shipped, anew = json.loads(FILE.read_text()), fit_to(RECORDED)
     assert shipped["fitted_on"] == anew["fitted_on"]
@@ -181,7 +177,7 @@ def test_shipped_confidences_match_current_rules_and_cases() -> None:
 
 
 @pytest.mark.parametrize("part", [Part.TEST, Part.FRESH])
-def test_the_diagnosis_is_as_accurate_as_documented_and_calibrated(part: Part) -> None:
+def test_the_diagnosis_is_as_accurate_as_documented_and_calibrated(part: Part):
     page = (Path(__file__).parents[2] / "docs" / "corpus.md").read_text(encoding="utf-8")
     told = page.partition(f"<!-- corpus {part.value}: begin -->")[2].partition("<!-- corpus")[0]
     found = figures(judged_by(ours, labelled(read_cases(RECORDED, part))))
@@ -193,8 +189,9 @@ def test_the_diagnosis_is_as_accurate_as_documented_and_calibrated(part: Part) -
 
 
 def test_the_report_command_reports_a_part_and_refuses_a_folder_without_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("tools.corpus.report._SPEED_SECONDS", 0.01)
     write_cases(tmp_path, "builder", [case("a", label(C.TEST_REGRESSION)), case("b", None)])
     part = part_of("shop", "wrong-value").value
     page = tmp_path / "page.md"

@@ -1,7 +1,5 @@
 """Tests that each kind of fault in the corpus changes a file as described, and nothing else."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Iterator
@@ -48,7 +46,7 @@ def _evidence(error: str, side: Side, message: str = "") -> Evidence:
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS, ids=lambda kind: kind.id)
-def test_each_kind_of_fault_changes_only_its_file(kind: Kind) -> None:
+def test_each_kind_of_fault_changes_only_its_file(kind: Kind):
     places = ((module, list(kind.inject(module))) for module in _modules(kind.reach))
     found = next((place for place in places if place[1]), None)
     assert found is not None, f"{kind.id} finds no place in the small projects"
@@ -71,7 +69,7 @@ def test_each_kind_of_fault_changes_only_its_file(kind: Kind) -> None:
             assert above == module.text.split("\n")[: fault.first_line - 1]
 
 
-def test_the_table_of_fault_kinds_is_complete() -> None:
+def test_the_table_of_fault_kinds_is_complete():
     assert len(ALL_KINDS) == len({kind.id for kind in ALL_KINDS})
     for kind in ALL_KINDS:
         assert kind.sentence.endswith("."), kind.id
@@ -96,7 +94,7 @@ def test_the_table_of_fault_kinds_is_complete() -> None:
 )
 def test_the_label_of_a_changed_interface_depends_on_the_caller(
     error: str, side: Side, message: str, wanted: str
-) -> None:
+):
     kind = next(each for each in ALL_KINDS if each.id == "parameter-added")
     assert kind.judged is Judged.INTERFACE
     fault = Fault(changes={}, path="ledger/core.py", first_line=12, function="parse", name="mode")
@@ -105,7 +103,7 @@ def test_the_label_of_a_changed_interface_depends_on_the_caller(
     assert (label.category, label.owner) == (wanted, Owner.PRODUCT)
 
 
-def test_a_fault_without_its_expected_effect_gives_no_case() -> None:
+def test_a_fault_without_its_expected_effect_gives_no_case():
     kind = next(each for each in ALL_KINDS if each.id == "undefined-name")
     fault = Fault(changes={}, path="ledger/core.py", first_line=12, name="fuond")
     seen = _evidence("NameError", Side.PRODUCT, "name 'fuond' is not defined")

@@ -1,7 +1,5 @@
 """Tests that the descriptions of decoys and honest controls are complete, before any project is built."""
 
-from __future__ import annotations
-
 import ast
 import fnmatch
 import sys
@@ -13,13 +11,7 @@ sys.path.append(str(Path(__file__).parents[2] / "tools" / "corpus" / "builders")
 
 import controls
 import decoys
-from bundles import (
-    CONTROL_KINDS,
-    DECOY_KINDS,
-    Change,
-    SmallProject,
-    small_projects,
-)
+from bundles import CONTROL_KINDS, DECOY_KINDS, Change, SmallProject, small_projects
 from edits import changed_files
 
 PROJECTS = small_projects()
@@ -68,7 +60,7 @@ def outside(project: SmallProject, change: Change) -> list[str]:
     return [path for path in paths if globs and not any(fnmatch.fnmatch(path, glob) for glob in globs)]
 
 
-def compiles(files: dict[str, str]) -> None:
+def compiles(files: dict[str, str]):
     for path, text in files.items():
         if path.endswith(".py"):
             ast.parse(text, filename=path)

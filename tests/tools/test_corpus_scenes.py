@@ -1,10 +1,9 @@
 """Tests of the small projects that show environment and guard faults in the corpus."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 from planner.model.taxonomy import Category
@@ -31,6 +30,9 @@ def every_scene() -> list[tuple[Scene, str]]:
     return [(scene, name) for scenes in GROUPS.values() for scene in scenes for name in scene.projects]
 
 
+parse = cache(ast.parse)
+
+
 def test_every_edit_changes_its_project_and_leaves_modules_that_parse():
     for scene, name in every_scene():
         named = naming(scene, PROJECTS[name], 20_000)
@@ -40,7 +42,7 @@ def test_every_edit_changes_its_project_and_leaves_modules_that_parse():
         for path, text in (before | after).items():
             assert not PLACEHOLDER.search(f"{path}\n{text}"), (scene.kind, name, path)
             if path.endswith(".py") and scene.kind not in BROKEN_ON_PURPOSE:
-                ast.parse(text, filename=f"{scene.kind} in {name}: {path}")
+                parse(text)
 
 
 def test_every_scene_has_a_fault_in_the_machine_an_edit_or_the_command():

@@ -113,13 +113,15 @@ def line_through(seen: Sequence[Seen]) -> Curve:
 
     It begins at (0, 0), and is constant after its last step.
     """
-    strangers = defaultdict[tuple[str, str], list[Seen]](list)
+    peers = defaultdict["Family", list[Seen]](list)
     for each in seen:
-        strangers[each.package, each.kind].append(each)
+        peers[each.family].append(each)
     points: list[Point] = []
-    for (package, kind), members in sorted(strangers.items()):
-        sums = sums_of(each for each in seen if each.package != package and each.kind != kind)
-        points += [(score_of(each, sums), float(each.right), 1.0) for each in members]
+    for each in sorted(seen, key=lambda one: (one.package, one.kind)):
+        strangers = (
+            one for one in peers[each.family] if one.package != each.package and one.kind != each.kind
+        )
+        points.append((score_of(each, sums_of(strangers)), float(each.right), 1.0))
     scores, values = fitted(points, strength=LINE_STRENGTH)
     return (0.0, *scores), (0.0, *values)
 

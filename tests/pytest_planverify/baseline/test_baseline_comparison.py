@@ -1,7 +1,5 @@
 """Comparison of a run with its baseline: tests, failures, checks and todos."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,10 +16,7 @@ from pytest_planverify.baseline.comparison import BaselineComparison, count_sinc
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
 from pytest_planverify.baseline.record import records_of, todos_of
 
-CHECKS = {
-    "tests[0]": {"verdict": "failed", "signatures": ["old"]},
-    "tests[1]": {"verdict": "passed"},
-}
+CHECKS = {"tests[0]": {"verdict": "failed", "signatures": ["old"]}, "tests[1]": {"verdict": "passed"}}
 TESTS = {
     "t.py::red": {"outcome": "failed"},
     "t.py::green": {"outcome": "passed"},
@@ -69,18 +64,16 @@ def idle(*tests: str) -> Evidence:
     return Evidence(kind=EvidenceKind.SELECTION, check_id="tests[0]", tests=tests)
 
 
-@pytest.mark.parametrize("todo_id", ["open", "claimed", "done", "new"])
-def test_state_of_a_todo_at_the_baseline_is_reported(comparison: BaselineComparison, todo_id: str) -> None:
-    assert comparison.todo(create_sample_todo(todo_id)) == (None if todo_id == "new" else todo_id)
-
-
-def test_a_branch_was_at_the_baseline_what_the_todo_that_it_repairs_was(
+def test_todo_and_its_branches_have_the_state_that_the_todo_had_at_the_baseline(
     comparison: BaselineComparison,
-) -> None:
-    assert comparison.todo(create_sample_todo("open_branch_01", parent_id="open")) == "open"
+):
+    todos = [create_sample_todo(name) for name in ("open", "claimed", "done", "new")]
+    branch = create_sample_todo("open_branch_01", parent_id="open")
+    states = [comparison.todo(each) for each in (*todos, branch)]
+    assert states == ["open", "claimed", "done", None, "open"]
 
 
-def test_each_test_of_a_check_is_compared_with_the_baseline(comparison: BaselineComparison) -> None:
+def test_each_test_of_a_check_is_compared_with_the_baseline(comparison: BaselineComparison):
     found = comparison.check("open", check(("t.py::red", "failed"), ("t.py::green", "failed")))
     assert [test.since for test in found.tests] == [Since.PRE_EXISTING, Since.NEW]
     assert found.at_base == "mixed"
@@ -91,22 +84,20 @@ def test_each_test_of_a_check_is_compared_with_the_baseline(comparison: Baseline
     assert comparison.check("open", guard) is guard
 
 
-def test_failures_before_an_agent_run_are_the_work_of_their_todo(comparison: BaselineComparison) -> None:
+def test_failures_before_an_agent_run_are_the_work_of_their_todo(comparison: BaselineComparison):
     found = of_a_run(comparison).check("open", check(("t.py::red", "failed"), ("t.py::green", "failed")))
     assert found.at_base == "red"
     todos = [create_sample_todo(name) for name in ("claimed", "done")]
     assert [of_a_run(comparison).todo(each) for each in todos] == ["open", "done"]
 
 
-def test_tests_of_a_sub_plan_are_looked_up_below_its_root(comparison: BaselineComparison) -> None:
+def test_tests_of_a_sub_plan_are_looked_up_below_its_root(comparison: BaselineComparison):
     found = comparison.check("up/t", check(("t.py::red", "passed"), ("t.py::green", "failed")))
     assert [test.since for test in found.tests] == [Since.FIXED, Since.NEW]
 
 
 @pytest.mark.parametrize(("todo_id", "folder"), [("open", ""), ("up/t", "part/")])
-def test_findings_in_a_renamed_file_are_those_of_its_former_path(
-    tmp_path: Path, todo_id: str, folder: str
-) -> None:
+def test_findings_in_a_renamed_file_are_those_of_its_former_path(tmp_path: Path, todo_id: str, folder: str):
     write_plan(tmp_path / "part/plan.yaml", TODO, plan_id="q")
     flat = flat_plan(
         tmp_path, TODO.replace("id: t", "id: open"), "{id: up, title: U, sub_plan: part/plan.yaml}"
@@ -161,11 +152,11 @@ def test_failure_is_split_by_the_baseline_of_its_tests_or_check(
     evidence: Evidence,
     signature: str,
     parts: list[tuple[str, tuple[str, ...]]],
-) -> None:
+):
     assert comparison.parts("open", evidence, signature, evidence.tests) == parts
 
 
-def test_each_test_counts_once_and_a_failure_before_a_pass() -> None:
+def test_each_test_counts_once_and_a_failure_before_a_pass():
     def outcome_of(todo_id: str, *tests: tuple[str, str, Since]) -> Outcome:
         found = check(*(test[:2] for test in tests))
         marked = tuple(
@@ -184,46 +175,39 @@ def test_each_test_counts_once_and_a_failure_before_a_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "test", "state"),
+    ("verdict", "test", "state", "category", "is_flaky"),
     [
-        (Verdict.PASSED, TestOutcome.PASSED, TodoState.DONE),
-        (Verdict.FAILED, TestOutcome.ERROR, TodoState.TEST_FAILED),
-        (Verdict.FLAKY, TestOutcome.PASSED, TodoState.TEST_FAILED),
+        (Verdict.PASSED, TestOutcome.PASSED, TodoState.DONE, None, False),
+        (Verdict.FAILED, TestOutcome.ERROR, TodoState.TEST_FAILED, None, False),
+        (Verdict.FLAKY, TestOutcome.PASSED, TodoState.TEST_FAILED, None, False),
+        (Verdict.FAILED, TestOutcome.FAILED, TodoState.TEST_FAILED, "FLAKY_TEST", True),
+        (Verdict.FAILED, TestOutcome.FAILED, TodoState.TEST_FAILED, "TEST_REGRESSION", False),
     ],
 )
-def test_todos_and_tests_are_recorded_as_the_run_found_them(
-    tmp_path: Path, verdict: Verdict, test: TestOutcome, state: TodoState
-) -> None:
+def test_todos_and_tests_are_recorded_as_the_run_or_its_confirmation_found_them(
+    tmp_path: Path,
+    verdict: Verdict,
+    test: TestOutcome,
+    state: TodoState,
+    category: str | None,
+    is_flaky: bool,
+):
     flat = flat_plan(tmp_path)
-    found = Check(
-        id="tests[0]", kind=CheckKind.TEST, verdict=verdict, tests=results("t.py", "test", outcome=test)
-    )
-    run = document(outcome("t", "T", state, found, plan="p"))
+    tests = results("t.py", "test", outcome=test)
+    found = Check(id="tests[0]", kind=CheckKind.TEST, verdict=verdict, tests=tests)
+    of_todo = create_sample_todo("t")
+    failures = [sample_failure(of_todo, category, tests=["t.py::test"])] if category else []
+    run = document(outcome("t", "T", state, found, plan="p", failures=tuple(failures)))
 
     ((todo_id, held),) = todos_of(flat, run, {})
     ((nodeid, recorded),) = record.tests_of(flat, run)
 
     assert (todo_id, held.state, held.checks["tests[0]"].verdict) == ("t", state, verdict)
     assert held.checks["tests[0]"].tests == ("t.py::test",)
-    assert (nodeid, recorded.outcome, recorded.flaky) == ("t.py::test", test, False)
+    assert (nodeid, recorded.outcome, recorded.flaky) == ("t.py::test", test, is_flaky)
 
 
-@pytest.mark.parametrize(("category", "is_flaky"), [("FLAKY_TEST", True), ("TEST_REGRESSION", False)])
-def test_a_test_that_its_confirmation_found_to_be_flaky_is_recorded_as_flaky(
-    tmp_path: Path, category: str, is_flaky: bool
-) -> None:
-    flat = flat_plan(tmp_path)
-    red = results("t.py", "test", outcome=TestOutcome.FAILED)
-    found = Check(id="tests[0]", kind=CheckKind.TEST, verdict=Verdict.FAILED, tests=red)
-    failure = sample_failure(create_sample_todo("t"), category, tests=["t.py::test"])
-    run = document(outcome("t", "T", TodoState.TEST_FAILED, found, plan="p", failures=(failure,)))
-
-    ((_, recorded),) = record.tests_of(flat, run)
-
-    assert (recorded.outcome, recorded.flaky) == (TestOutcome.FAILED, is_flaky)
-
-
-def test_unreadable_journal_has_no_records(tmp_path: Path) -> None:
+def test_unreadable_journal_has_no_records(tmp_path: Path):
     run = document()
     assert not records_of(run, tmp_path)  # a journal that is gone
     journal = tmp_path / ".planverify" / "runs" / run.run.run_id / "journal.jsonl"

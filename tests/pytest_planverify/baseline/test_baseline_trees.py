@@ -1,7 +1,5 @@
 """Files of a project and their kinds, and temporary copies of the project that are removed completely."""
 
-from __future__ import annotations
-
 import os
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -20,7 +18,7 @@ from pytest_planverify.baseline.work_tree import WorkTree, judges_of
 from pytest_planverify.baseline.worktrees import checkout, counterpart, environment_for
 
 
-def write(root: Path, *names: str) -> None:
+def write(root: Path, *names: str):
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(f"{name}\n")
@@ -39,11 +37,11 @@ def repository(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("revision", ["a\0b", "\ud800"])
-def test_revision_that_no_command_line_can_hold_is_unknown(revision: str, repository: Path) -> None:
+def test_revision_that_no_command_line_can_hold_is_unknown(revision: str, repository: Path):
     assert Repository(repository, repository, "", linked=False).commit(revision) is None
 
 
-def test_git_ignored_files_count_only_if_they_affect_tests(repository: Path) -> None:
+def test_git_ignored_files_count_only_if_they_affect_tests(repository: Path):
     write(repository, "new.py", "ignored/data.txt", "ignored/conftest.py", "a.so", ".venv/pyvenv.cfg")
     write(
         repository, ".venv/conftest.py", ".planverify/x.json", "diagnostics/r.json", "pkg/__pycache__/m.pyc"
@@ -55,9 +53,12 @@ def test_git_ignored_files_count_only_if_they_affect_tests(repository: Path) -> 
         "ignored/conftest.py",
     }  # fmt: skip
     assert tree.digests()["new.py"] == sha256(b"new.py\n")
+    write(repository, "ignored/project/a.py")  # a root that is ignored is read without git
+    assert Repository.around(repository / "ignored/project") is None
+    assert "a.py" in WorkTree(repository / "ignored/project").paths
 
 
-def test_all_files_but_caches_and_environments_count_without_git(tmp_path: Path) -> None:
+def test_all_files_but_caches_and_environments_count_without_git(tmp_path: Path):
     write(
         tmp_path, "a.py", "build/b.py", "node_modules/m.js", "env/pyvenv.cfg", "env/lib.py", ".coverage.1"
     )
@@ -73,13 +74,7 @@ def test_all_files_but_caches_and_environments_count_without_git(tmp_path: Path)
     assert set(WorkTree(tmp_path).paths) == {"a.py", "build/b.py", ".coveragerc.toml"}
 
 
-def test_root_ignored_by_its_repository_is_read_without_git(repository: Path) -> None:
-    write(repository, "ignored/project/a.py")
-    assert Repository.around(repository / "ignored" / "project") is None
-    assert "a.py" in WorkTree(repository / "ignored" / "project").paths
-
-
-def test_configuration_above_the_root_belongs_to_the_tree(repository: Path) -> None:
+def test_configuration_above_the_root_belongs_to_the_tree(repository: Path, tmp_path: Path):
     write(repository, "conftest.py", "sub/conftest.py")
     write(repository.parent, "conftest.py")
     tree = WorkTree(repository / "sub" / "plan")
@@ -88,15 +83,13 @@ def test_configuration_above_the_root_belongs_to_the_tree(repository: Path) -> N
     assert tree.read("../../gone.py") is None
     assert tree.read("/etc/hostname") is None
 
-
-def test_search_above_ends_at_the_configuration_folder_without_git(tmp_path: Path) -> None:
-    write(tmp_path, "conftest.py", "a/pyproject.toml", "a/conftest.py", "a/b/conftest.py", "a/b/c/x.py")
-    assert set(WorkTree(tmp_path / "a/b/c").paths) == {
-        "x.py", "../conftest.py", "../../conftest.py", "../../pyproject.toml"
-    }  # fmt: skip
+    # Without git, the search ends at the folder of the configuration.
+    write(tmp_path, "a/pyproject.toml", "a/conftest.py", "a/b/conftest.py", "a/b/c/x.py")
+    names = {"x.py", "../conftest.py", "../../conftest.py", "../../pyproject.toml"}
+    assert set(WorkTree(tmp_path / "a/b/c").paths) == names
 
 
-def test_links_are_not_followed(tmp_path: Path) -> None:
+def test_links_are_not_followed(tmp_path: Path):
     write(tmp_path, "out/secret", "root/a.py")
     (tmp_path / "root" / "folder").symlink_to(tmp_path / "out")
     (tmp_path / "root" / "file").symlink_to("../out/secret")
@@ -107,23 +100,25 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     assert set(tree.digests()) == {"a.py", "file", "folder"}
 
 
-def test_test_files_come_first_when_files_are_limited(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_test_files_come_first_when_files_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(work_tree, "MOST_FILES", 2)
     write(tmp_path, "a.py", "b.py", "z/test_z.py", "z/conftest.py")
     assert set(WorkTree(tmp_path).paths) == {"z/conftest.py", "z/test_z.py"}
 
 
-def test_uncommitted_content_is_kept(repository: Path) -> None:
+def test_uncommitted_content_is_kept_whatever_git_variables_a_hook_has_set(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    write(tmp_path, "other/x")
+    git(tmp_path / "other", "init", "-q")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
     (repository / "pkg" / "mod.py").write_text("changed\n")
     seen = look(repository)
     assert seen.contents == {seen.files["pkg/mod.py"].sha256: b"changed\n"}
 
 
-def test_large_uncommitted_files_are_kept_only_as_digests(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_uncommitted_files_are_kept_only_as_digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(record, "LARGEST_COPY", 10)
     monkeypatch.setattr(record, "MOST_COPIED", 12)
     for name, size in (("a", 11), ("b", 8), ("c", 8), ("d", 4)):
@@ -196,7 +191,7 @@ KINDS = {
 }
 
 
-def test_every_file_has_its_kind(tmp_path: Path) -> None:
+def test_every_file_has_its_kind(tmp_path: Path):
     (tmp_path / "contracts").mkdir()
     (tmp_path / "contracts" / "shop.json").write_text("{}")
     (tmp_path / "plan.yaml").write_text(PLAN)
@@ -226,11 +221,13 @@ def checkout_of(root: Path, revision: str) -> AbstractContextManager[Path]:
     return checkout(repository, repository.commit(revision) or "")
 
 
-def test_checkout_contains_the_revision_and_imports_and_is_removed_completely(
-    repository: Path,
-) -> None:
+def test_checkout_contains_the_revision_and_imports_and_is_removed_completely(repository: Path):
     write(repository, "pkg/fast.so", "ignored/big.bin", "new.py")
     (repository / "gone.py").unlink()
+    hook = repository / ".git/hooks/post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ntouch hooked\n")
+    hook.chmod(0o755)  # it must not run
     before = git(repository, "status", "--porcelain")
     with checkout_of(repository / "sub" / "plan", "main") as root:
         assert (root / "code.py").exists()
@@ -243,6 +240,9 @@ def test_checkout_contains_the_revision_and_imports_and_is_removed_completely(
         write(root, "locked/x")
         (root / "locked").chmod(0)
     assert not top.parent.exists()
+    with pytest.raises(KeyboardInterrupt) as caught, checkout_of(repository, "HEAD") as root:
+        raise KeyboardInterrupt(root)
+    assert not caught.value.args[0].exists()
     assert git(repository, "worktree", "list").count("\n") == 0
     assert git(repository, "status", "--porcelain") == before
 
@@ -263,7 +263,7 @@ def with_submodules(repository: Path, tmp_path: Path) -> Path:
     return repository
 
 
-def test_submodules_belong_to_the_tree_but_to_no_checkout(with_submodules: Path) -> None:
+def test_submodules_belong_to_the_tree_but_to_no_checkout(with_submodules: Path):
     repository = with_submodules
     write(repository, "stray/own.py")
     git(repository / "stray", "init", "-q")
@@ -280,41 +280,11 @@ def test_submodules_belong_to_the_tree_but_to_no_checkout(with_submodules: Path)
         assert not list((root / "vendor" / "lib").iterdir())
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_copy_is_removed_after_any_exception(repository: Path, error: type[BaseException]) -> None:
-    made: list[Path] = []
-    with pytest.raises(error), checkout_of(repository, "HEAD") as root:  # noqa: PT012  # must not swallow it
-        made.append(root)
-        raise error
-    assert not made[0].exists()
-    assert git(repository, "worktree", "list").count("\n") == 0
-
-
-def test_commit_without_the_folder_cannot_be_checked_out(repository: Path) -> None:
+def test_commit_without_the_folder_cannot_be_checked_out(repository: Path):
     write(repository, "later/plan.yaml")
     with pytest.raises(BaselineError, match="no folder later/"), checkout_of(repository / "later", "HEAD"):
         pass
     assert git(repository, "worktree", "list").count("\n") == 0
-
-
-def test_repository_hooks_do_not_run_in_a_checkout(repository: Path) -> None:
-    hook = repository / ".git" / "hooks" / "post-checkout"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\ntouch hooked\n")
-    hook.chmod(0o755)
-    with checkout_of(repository, "HEAD") as root:
-        assert not (root / "hooked").exists()
-
-
-def test_git_environment_variables_of_a_hook_are_ignored(
-    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(tmp_path, "other/x")
-    git(tmp_path / "other", "init", "-q")
-    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
-    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
-    assert Repository.around(repository).commit("HEAD")  # type: ignore[union-attr]
-    assert "pkg/mod.py" in WorkTree(repository).paths
 
 
 # -- imports of a copy ---------------------------------------------------------------------------
@@ -337,7 +307,10 @@ def installed(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.usefixtures("installed")
-def test_import_paths_of_a_copy_match_the_original(repository: Path) -> None:
+def test_import_paths_of_a_copy_match_the_original_without_the_current_directory(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(repository)
     with checkout_of(repository / "sub" / "plan", "HEAD") as root:
         top = root.parent.parent
         given = environment_for(root, repository / "sub" / "plan")["PYTHONPATH"].split(os.pathsep)
@@ -346,22 +319,13 @@ def test_import_paths_of_a_copy_match_the_original(repository: Path) -> None:
         assert counterpart(repository.parent, root, repository / "sub" / "plan") is None
 
 
-def test_current_directory_is_not_an_import_path_of_the_copy(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("PYTHONPATH", raising=False)
-    monkeypatch.chdir(repository)
-    with checkout_of(repository, "HEAD") as root:
-        assert environment_for(root, repository)["PYTHONPATH"] == ""
-
-
 def test_verification_for_a_record_leaves_no_file_outside_of_our_own_folder_if_it_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     item = "{id: a, title: A, verify: pytest a.py}"
     (tmp_path / "plan.yaml").write_text(f"todo_list_id: p\nitems: [{item}]\n")
 
-    def killed(argv: list[str], **_: object) -> None:
+    def killed(argv: list[str], **_: object):
         Path(argv[argv.index("--planverify-outcomes") + 1]).write_text("{}")
         raise KeyboardInterrupt([path.name for path in (tmp_path / ".planverify").glob("*.json")])
 

@@ -1,8 +1,7 @@
 """Changed files and hunks since the baseline or the last commit."""
 
-from __future__ import annotations
-
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -48,7 +47,9 @@ def test_changed_new_and_deleted_files_are_listed_with_a_digest(repository: Path
     assert Changes(repository).of(None)[1] != digest
 
 
-def test_changed_files_of_a_todo_are_limited_to_its_allowed_files(repository: Path):
+def test_changed_files_of_a_todo_are_limited_to_its_allowed_files_and_cached_unlike_new_files(
+    repository: Path,
+):
     (repository / "sub/d.py").touch()
     (repository / "a.py").write_text("2\n")
     changes = Changes(repository)
@@ -56,6 +57,19 @@ def test_changed_files_of_a_todo_are_limited_to_its_allowed_files(repository: Pa
     assert changes.of(())[0] == ()
     assert changes.of(("*.py",))[0] == ("a.py", "sub/d.py")
     assert changes.of(("*.py", "!sub/**"))[0] == ("a.py",)
+    (repository / "new.py").touch()
+    assert (changes.files(), changes.new_files()) == (("a.py", "sub/d.py"), ("new.py", "sub/d.py"))
+
+
+def test_digest_depends_only_on_content_and_executable_bit(repository: Path):
+    file = repository / "tool.sh"
+    digests = []
+    for mode in (0o644, 0o644, 0o755):
+        file.unlink(missing_ok=True)
+        file.write_text("x")
+        file.chmod(mode)
+        digests.append(Changes(repository).of(None)[1])
+    assert digests[0] == digests[1] != digests[2]
 
 
 def test_records_and_caches_are_not_changes(repository: Path):
@@ -157,22 +171,18 @@ def test_changes_are_unknown_without_a_commit_of_the_folder(tmp_path: Path):
     assert Changes(tmp_path / "other").files() is None
 
 
-def test_changed_files_are_cached_but_new_files_are_not(repository: Path):
-    (repository / "a.py").write_text("2\n")
-    changed = Changes(repository)
+def test_changed_files_can_be_set_from_an_earlier_state_and_their_data_count(tmp_path: Path):
+    def changed(text: str) -> Changes:
+        (tmp_path / "page.html").write_text(text)
+        changes = Changes(tmp_path, [tmp_path / "plan.yaml"])
+        changes.are(["page.html", "a.py", "diagnostics/x.json"])
+        return changes
 
-    assert (changed.files(), changed.new_files()) == (("a.py",), ())
-    (repository / "new.py").touch()
-    assert (changed.files(), changed.new_files()) == (("a.py",), ("new.py",))
-
-
-def test_changed_files_can_be_set_from_an_earlier_state(tmp_path: Path):
-    changed = Changes(tmp_path, [tmp_path / "plan.yaml"])
-    changed.are(["b.py", "a.py", "diagnostics/x.json"])
-
-    assert changed.files() == ("a.py", "b.py")
-    assert changed.of(["a.py"])[0] == ("a.py",)
-    assert changed.apart == ("plan.yaml",)
+    one = changed("one")
+    assert one.files() == ("a.py", "page.html")
+    assert one.of(["a.py"])[0] == ("a.py",)
+    assert one.apart == ("plan.yaml",)
+    assert one.of(None)[1] != changed("two").of(None)[1]
 
 
 @pytest.fixture
@@ -193,7 +203,7 @@ def files_of(texts: dict[str, str]) -> dict[str, dict[str, object]]:
     return {name: {"sha256": sha256(text.encode())} for name, text in texts.items()}
 
 
-def test_nested_root_shares_its_part_of_the_baseline(flat: FlatPlan) -> None:
+def test_nested_root_shares_its_part_of_the_baseline(flat: FlatPlan):
     top = flat.loaded.root
     files = {path.relative_to(top).as_posix(): path.read_text() for path in top.rglob("*.*")}
     accepted = {"todo_id": "t", "reason": "r", "at": "", "files": {"part/new.py": sha256(b"")}}
@@ -206,7 +216,7 @@ def test_nested_root_shares_its_part_of_the_baseline(flat: FlatPlan) -> None:
     assert since(top, flat, kept) == (("part/gone.py", "part/other.py", "part/x.py"), ("part/other.py",))
 
 
-def test_separate_root_uses_its_own_baseline_or_the_given_commit(flat: FlatPlan, tmp_path: Path) -> None:
+def test_separate_root_uses_its_own_baseline_or_the_given_commit(flat: FlatPlan, tmp_path: Path):
     beside = tmp_path / "beside"
     assert since(beside, flat, None) is None
     assert since(beside, flat, None, "0" * 40) is None
@@ -335,7 +345,7 @@ def test_secrets_in_changed_lines_are_removed():
     assert "\x1b" not in hunk.text
 
 
-NAMES = ("shop.py", "new.py", "gone.py", "b\N{LATIN SMALL LETTER AE} r.py")
+NAMES = ("shop.py", "new.py", "gone.py", "binary.py", "b\N{LATIN SMALL LETTER AE} r.py")
 SIDES: dict[str, Side | None] = dict.fromkeys(NAMES, Side.PRODUCT)
 
 
@@ -343,22 +353,29 @@ def names(hunks: tuple[Hunk, ...]) -> list[tuple[str, str | None, int, int]]:
     return [(each.path, each.function, each.added, each.removed) for each in hunks]
 
 
-def test_hunks_from_git_cover_changed_new_and_deleted_files(tmp_path: Path):
-    (tmp_path / "shop.py").write_text(BEFORE)
-    (tmp_path / "gone.py").write_text("x = 1\n")
-    (tmp_path / NAMES[-1]).write_text("x = 1\n")
+def test_hunks_cover_changed_new_and_deleted_files_with_git_or_a_baseline(tmp_path: Path):
+    old = {"shop.py": BEFORE.encode(), "gone.py": b"x = 1\n", NAMES[-1]: b"x = 1\n", "binary.py": b"\0\1"}
+    assert Changes(tmp_path).hunks(SIDES) == (), "nothing is known without git and baseline"
+    for name, content in old.items():
+        (tmp_path / name).write_bytes(content)
     commit_all(tmp_path)
     (tmp_path / "shop.py").write_text(BEFORE.replace("> 0", "> 1"))
     (tmp_path / "new.py").write_text("def made():\n    return 1\n")
     (tmp_path / "gone.py").unlink()
     (tmp_path / NAMES[-1]).write_text("x = 2\n")
-
-    assert names(Changes(tmp_path).hunks(SIDES)) == [
+    (tmp_path / "binary.py").write_bytes(b"\0\2")
+    expected = {
         ("shop.py", "Cart.add.check", 1, 1),
         ("new.py", "made", 2, 0),
         ("gone.py", None, 0, 1),
         (NAMES[-1], None, 1, 1),
-    ]
+    }
+
+    assert set(names(Changes(tmp_path).hunks(SIDES))) == expected
+    shutil.rmtree(tmp_path / ".git")
+    without_git = Changes(tmp_path)
+    without_git.are(NAMES)
+    assert set(names(without_git.hunks(SIDES, HeldFiles(old)))) == expected
 
 
 def test_name_that_is_not_utf8_can_be_written_and_its_content_counts(repository: Path):
@@ -377,40 +394,32 @@ def test_name_that_is_not_utf8_can_be_written_and_its_content_counts(repository:
     [(), ("diff.noprefix=true", "color.ui=always", "diff.context=0", "diff.renames=false")],
     ids=["usual", "settings of the user"],
 )
-def test_renamed_file_has_only_the_hunks_that_changed(settings: tuple[str, ...], tmp_path: Path):
-    (tmp_path / "shop.py").write_text(BEFORE)
+def test_renamed_file_or_one_with_other_line_ends_has_only_the_hunks_that_changed(
+    settings: tuple[str, ...], tmp_path: Path
+):
+    (tmp_path / "shop.py").write_bytes(BEFORE.replace("\n", "\r\n").encode())
     commit_all(tmp_path)
     for setting in settings:
         git(tmp_path, "config", *setting.split("="))
+    (tmp_path / "shop.py").write_text(BEFORE.replace("> 0", "> 1"))
+    assert names(Changes(tmp_path).hunks(SIDES)) == [("shop.py", "Cart.add.check", 1, 1)]
+    git(tmp_path, "checkout", "-q", "shop.py")
     git(tmp_path, "mv", "shop.py", "new.py")
     assert Changes(tmp_path).hunks(SIDES) == ()
 
-    (tmp_path / "new.py").write_text(BEFORE.replace("> 0", "> 1"))
+    (tmp_path / "new.py").write_bytes(BEFORE.replace("> 0", "> 1").replace("\n", "\r\n").encode())
     assert names(Changes(tmp_path).hunks(SIDES)) == [("new.py", "Cart.add.check", 1, 1)]
 
 
-def test_other_line_ends_in_a_whole_file_do_not_hide_the_line_that_changed(tmp_path: Path):
-    (tmp_path / "shop.py").write_bytes(BEFORE.replace("\n", "\r\n").encode())
-    commit_all(tmp_path)
-    (tmp_path / "shop.py").write_bytes(BEFORE.replace("> 0", "> 1").encode())
-    assert names(Changes(tmp_path).hunks(SIDES)) == [("shop.py", "Cart.add.check", 1, 1)]
-
-
-def test_files_are_compared_with_the_baseline_without_git(tmp_path: Path):
-    (tmp_path / "shop.py").write_text(BEFORE.replace("> 0", "> 1"))
-    (tmp_path / "new.py").write_text("def made():\n    return 1\n")
-    changes = Changes(tmp_path)
-    assert changes.hunks(SIDES) == (), "nothing is known without git and baseline"
-    before = HeldFiles({"shop.py": BEFORE.encode()})
-    changes.are(["shop.py", "new.py"])
-
-    assert names(changes.hunks(SIDES, before)) == [
-        ("shop.py", "Cart.add.check", 1, 1),
-        ("new.py", "made", 2, 0),
-    ]
-
-
 TEXT = BEFORE.encode()
+
+
+def test_hunks_are_limited(tmp_path: Path):
+    old = "\n\n".join(f"def f{n}():\n    return 1" for n in range(MOST_HUNKS + 9))
+    (tmp_path / "shop.py").write_text(old.replace("return 1", "return 2"))
+    changes = Changes(tmp_path)
+    changes.are(["shop.py"])
+    assert len(changes.hunks(SIDES, HeldFiles({"shop.py": old.encode()}))) == MOST_HUNKS
 
 
 @pytest.mark.parametrize(
@@ -424,43 +433,6 @@ def test_binary_and_large_files_have_no_hunks(then: bytes, now: bytes, tmp_path:
     changes.are(["shop.py"])
 
     assert changes.hunks(SIDES, HeldFiles({"shop.py": then})) == ()
-
-
-def test_binary_files_are_skipped_and_hunks_are_limited(tmp_path: Path):
-    before = "\n\n".join(f"def f{n}():\n    return 1" for n in range(MOST_HUNKS + 9))
-    (tmp_path / "shop.py").write_text(before)
-    (tmp_path / "new.py").write_bytes(b"\0\1")
-    commit_all(tmp_path)
-    (tmp_path / "shop.py").write_text(before.replace("return 1", "return 2"))
-    (tmp_path / "new.py").write_bytes(b"\0\2")
-
-    found = Changes(tmp_path).hunks(SIDES)
-
-    assert len(found) == MOST_HUNKS
-    assert {each.path for each in found} == {"shop.py"}
-
-
-def test_digest_depends_only_on_content_and_executable_bit(repository: Path):
-    file = repository / "tool.sh"
-    file.write_text("x")
-    digest = Changes(repository).of(None)[1]
-
-    file.unlink()
-    file.write_text("x")
-    assert Changes(repository).of(None)[1] == digest
-
-    file.chmod(0o755)
-    assert Changes(repository).of(None)[1] != digest
-
-
-def test_digest_without_git_depends_on_changed_data(tmp_path: Path):
-    def digest(text: str) -> str | None:
-        (tmp_path / "page.html").write_text(text)
-        changes = Changes(tmp_path)
-        changes.are(["page.html"])
-        return changes.of(None)[1]
-
-    assert digest("one") != digest("two")
 
 
 def test_long_docstring_does_not_crowd_out_the_changed_code():
@@ -477,18 +449,13 @@ def test_long_docstring_does_not_crowd_out_the_changed_code():
     (spaced,) = hunks_of("shop.py", compare("def f(x):\n    return x\n", now), now, None)
     assert spaced.text.startswith('+    """Return x.'), "there is no code to show instead"
 
-
-@pytest.mark.parametrize("head", ["def f(x):", "def f(x, y=1):"])
-def test_removed_docstring_does_not_crowd_out_the_changed_code(head: str):
-    told = "".join(f"    Line {number}.\n" for number in range(50))
-    before = f'def f(x):\n    r"""\n    Return x.\n\n{told}    """\n    return x\n'
-    now = f"{head}\n    return x + 1\n"
-
-    (changed,) = hunks_of("shop.py", compare(before, now), now, None)
-
-    assert "-    return x\n+" in changed.text
-    assert "+    return x + 1" in changed.text
-    assert "Line" not in changed.text
+    for head in ("def f(x):", "def f(x, y=1):"):
+        removed = f'def f(x):\n    r"""\n    Return x.\n\n{told}    """\n    return x\n'
+        now = f"{head}\n    return x + 1\n"
+        (changed,) = hunks_of("shop.py", compare(removed, now), now, None)
+        assert "-    return x\n+" in changed.text
+        assert "+    return x + 1" in changed.text
+        assert "Line" not in changed.text
 
 
 def test_form_feed_ends_no_line():

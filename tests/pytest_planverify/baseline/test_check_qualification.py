@@ -1,7 +1,5 @@
 """Qualification of checks by their results before the work."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -70,25 +68,21 @@ def test_failure_unrelated_to_the_work_does_not_qualify_a_check(
     assert worth_of([answer(R, *failure)], **facts).quality is quality
 
 
-@pytest.mark.parametrize(
-    ("tests", "said"), [((), "name existing tests"), (("t.py::a",), "skips its tests")]
-)
-def test_tests_that_exist_are_to_be_run_not_to_be_named(tests: tuple[str, ...], said: str):
-    failure = Failure(category=Category.TEST_NOT_FOUND, owner=Owner.PLAN, tests=tests)
-    assert said in (worth_of([CheckAnswer(R, failure=failure)]).remedy or "")
+def unfound(*tests: str) -> CheckAnswer:
+    return CheckAnswer(R, failure=Failure(category=Category.TEST_NOT_FOUND, owner=Owner.PLAN, tests=tests))
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"), [(CheckKind.TEST, "add a test"), (CheckKind.ARTIFACT, "let it require what the work")]
+    ("answered", "kind", "said"),
+    [
+        (unfound(), CheckKind.TEST, "name existing tests"),
+        (unfound("t.py::a"), CheckKind.TEST, "skips its tests"),
+        (answer(G), CheckKind.TEST, "add a test"),
+        (answer(G), CheckKind.ARTIFACT, "let it require what the work"),
+    ],
 )
-def test_remedy_for_a_vacuous_check_fits_its_kind(kind: CheckKind, said: str):
-    assert (worth_of([answer(G)], kind).remedy or "").startswith(said)
-
-
-def test_red_check_without_a_diagnosis_has_a_reason_too():
-    worth = worth_of([CheckAnswer(verdict=R)])
-
-    assert (worth.quality, worth.because) == (Quality.RED_OK, "it fails before the work")
+def test_remedy_fits_the_check_and_its_tests(answered: CheckAnswer, kind: CheckKind, said: str):
+    assert said in (worth_of([answered], kind).remedy or "")
 
 
 def test_failure_of_a_check_is_its_own_or_shared_through_its_tests():
@@ -103,6 +97,7 @@ def test_failure_of_a_check_is_its_own_or_shared_through_its_tests():
     found = outcome("a", "A", TodoState.TEST_FAILED, *checks, failures=(own, shared))
 
     assert [answer_of(found, each.id).failure for each in checks] == [own, shared, None]
+    assert worth_of([answer_of(found, "tests[2]")]).because == "it fails before the work"
 
 
 def test_manual_and_stay_green_criteria_are_not_qualified():

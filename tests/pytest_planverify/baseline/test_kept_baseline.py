@@ -1,7 +1,5 @@
 """Storage and loading of baselines, detection of changes to them, and the commit that broke a todo."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any
@@ -61,14 +59,14 @@ def loaded(root: Path, plan: str = "p") -> KeptBaseline:
     return kept
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @example(baseline(files={os.fsdecode(b"not UTF-8 \xff"): {"sha256": "1"}}))
 @given(any_of(Baseline))
-def test_baseline_round_trips_through_its_file(held: Baseline) -> None:
+def test_baseline_round_trips_through_its_file(held: Baseline):
     assert parse_baseline(baseline_bytes(held), "x") == held
 
 
-def test_baseline_file_is_private_and_ignored_by_git(repository: Path) -> None:
+def test_baseline_file_is_private_and_ignored_by_git(repository: Path):
     assert load_baseline(repository, "p") is None
     path, unkept = keep_baseline(repository, baseline(), {})
     assert unkept is None
@@ -77,7 +75,7 @@ def test_baseline_file_is_private_and_ignored_by_git(repository: Path) -> None:
     assert not list(path.parent.glob("*.tmp"))
 
 
-def test_any_plan_name_is_a_valid_git_ref(repository: Path) -> None:
+def test_any_plan_name_is_a_valid_git_ref(repository: Path):
     plan = "-a b/../\u00e4@{.lock"
     _, unkept = keep_baseline(repository, baseline(plan), {})
     assert unkept is None
@@ -85,7 +83,7 @@ def test_any_plan_name_is_a_valid_git_ref(repository: Path) -> None:
     assert loaded(repository, plan).document.plan == plan
 
 
-def test_each_plan_of_a_root_has_its_own_baseline(tmp_path: Path) -> None:
+def test_each_plan_of_a_root_has_its_own_baseline(tmp_path: Path):
     keep_baseline(tmp_path, baseline("one"), {})
     keep_baseline(tmp_path, baseline("two"), {})
     assert loaded(tmp_path, "one").document.plan == "one"
@@ -96,13 +94,13 @@ def test_each_plan_of_a_root_has_its_own_baseline(tmp_path: Path) -> None:
         load_baseline(tmp_path, "two")
 
 
-def test_sub_plan_alone_uses_its_part_of_the_parent_baseline(tmp_path: Path) -> None:
+def test_sub_plan_alone_uses_its_part_of_the_parent_baseline(tmp_path: Path):
     todos = {"p": BaselineTodo(), "p/a": BaselineTodo(claimed=True), "q": BaselineTodo()}
     keep_baseline(tmp_path, baseline(todos=todos, sub_plans={"p": "part"}), {})
     assert loaded(tmp_path, "part").document.todos == {"a": BaselineTodo(claimed=True)}
 
 
-def test_two_roots_of_a_repository_have_separate_refs(repository: Path) -> None:
+def test_two_roots_of_a_repository_have_separate_refs(repository: Path):
     for name in ("a", "b"):
         (repository / name).mkdir()
         keep_baseline(repository / name, baseline(revision=name), {})
@@ -110,9 +108,7 @@ def test_two_roots_of_a_repository_have_separate_refs(repository: Path) -> None:
     assert loaded(repository / "b").doubts == ()
 
 
-def test_linked_work_tree_has_its_own_baseline_or_that_of_the_repository(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_linked_work_tree_has_its_own_baseline_or_that_of_the_repository(repository: Path, tmp_path: Path):
     keep_baseline(repository, baseline(revision="main"), {})
     git(repository, "worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
     assert loaded(tmp_path / "linked").document.revision == "main"
@@ -122,7 +118,7 @@ def test_linked_work_tree_has_its_own_baseline_or_that_of_the_repository(
     assert loaded(repository).doubts == ()
 
 
-def test_edited_baseline_file_is_reported_and_ignored(repository: Path) -> None:
+def test_edited_baseline_file_is_reported_and_ignored(repository: Path):
     path, _ = keep_baseline(repository, baseline(revision="true"), {})
     path.write_bytes(baseline_bytes(baseline(revision="false")))
     assert loaded(repository).document.revision == "true"
@@ -135,7 +131,7 @@ def test_edited_baseline_file_is_reported_and_ignored(repository: Path) -> None:
     assert loaded(repository).doubts == ()
 
 
-def test_contents_stay_readable_after_the_history_was_rewritten(repository: Path) -> None:
+def test_contents_stay_readable_after_the_history_was_rewritten(repository: Path):
     files = {"a.txt": BaselineFile(sha256=sha256(b"one\n"), committed=True)}
     revision = git(repository, "rev-parse", "HEAD")
     keep_baseline(repository, baseline(revision=revision, files=files), {})
@@ -148,7 +144,7 @@ def test_contents_stay_readable_after_the_history_was_rewritten(repository: Path
     assert loaded(repository).read("a.txt") == b"one\n"
 
 
-def test_contents_are_read_from_git_or_a_copy_and_verified(repository: Path) -> None:
+def test_contents_are_read_from_git_or_a_copy_and_verified(repository: Path):
     def of(content: bytes, **keys: bool) -> BaselineFile:
         return BaselineFile(sha256=sha256(content), **keys)
 
@@ -177,7 +173,7 @@ def test_contents_are_read_from_git_or_a_copy_and_verified(repository: Path) -> 
     assert loaded(repository).read("b.txt") == b"two\n"
 
 
-def test_acceptance_applies_only_to_the_exact_content(tmp_path: Path) -> None:
+def test_acceptance_applies_only_to_the_exact_content(tmp_path: Path):
     entry = Acceptance(todo_id="t", reason="r", at="now", files={"a.py": "1" * 64, "gone.py": None})
     keep_baseline(tmp_path, baseline(accepted=(entry,)), {})
     kept = loaded(tmp_path)
@@ -200,15 +196,10 @@ def test_acceptance_applies_only_to_the_exact_content(tmp_path: Path) -> None:
         ("test_lost.py::test_x", "unknown"),
     ],
 )
-def test_test_existed_if_it_was_run_or_its_file_may_define_it(
-    tmp_path: Path, nodeid: str, standing: str
-) -> None:
+def test_test_existed_if_it_was_run_or_its_file_may_define_it(tmp_path: Path, nodeid: str, standing: str):
     content = b"def test_run(n): ...\ndef test_other(): ...\nclass Test:\n    def test_inner(self): ...\n"
     digest = sha256(content)
-    tests = {
-        "test_a.py::test_run": {"outcome": "passed"},
-        "test_broken.py": {"outcome": "error"},
-    }
+    tests = {"test_a.py::test_run": {"outcome": "passed"}, "test_broken.py": {"outcome": "error"}}
     files = {"test_a.py": {"sha256": digest, "kind": "test"}, "test_lost.py": {"sha256": "0"}}
     keep_baseline(tmp_path, baseline(tests=tests, files=files), {digest: content})
     kept = loaded(tmp_path)
@@ -217,7 +208,7 @@ def test_test_existed_if_it_was_run_or_its_file_may_define_it(
     assert kept.kind_of("new/conftest.py") is JudgeKind.CONFTEST
 
 
-def test_renamed_file_keeps_its_tests(tmp_path: Path) -> None:
+def test_renamed_file_keeps_its_tests(tmp_path: Path):
     contents = {"test_a.py": b"1", "test_b.py": b"2", "test_c.py": b"2"}
     files = {name: {"sha256": sha256(text), "kind": "test"} for name, text in contents.items()}
     tests = {"test_a.py::test_x[1]": {"outcome": "failed"}, "test_b.py": {"outcome": "error"}}
@@ -246,7 +237,7 @@ def test_renamed_file_keeps_its_tests(tmp_path: Path) -> None:
         (b'{"plan": 1}', "does not fit a baseline"),
     ],
 )
-def test_invalid_baseline_is_refused_in_one_line(tmp_path: Path, data: bytes, said: str) -> None:
+def test_invalid_baseline_is_refused_in_one_line(tmp_path: Path, data: bytes, said: str):
     path = tmp_path / "baseline.json"
     path.write_bytes(data)
     with pytest.raises(BaselineError, match=said) as caught:
@@ -254,7 +245,7 @@ def test_invalid_baseline_is_refused_in_one_line(tmp_path: Path, data: bytes, sa
     assert "\n" not in str(caught.value)
 
 
-def test_unreadable_or_unwritable_file_is_named(tmp_path: Path) -> None:
+def test_unreadable_or_unwritable_file_is_named(tmp_path: Path):
     path = PlanFolder(tmp_path, "p").baseline
     path.parent.mkdir(parents=True)
     path.symlink_to(tmp_path / "nowhere")
@@ -292,17 +283,11 @@ def test_discount():
 RED = SHOP.replace(">= 3", "> 3")
 
 
-def committed(folder: Path, shop: str) -> Example:
-    """Return a project with one todo, and everything committed."""
-    ignored = "__pycache__\n.planverify\n.pytest_cache\ndiagnostics\n"
-    project = Example(folder, {"test_shop.py": TESTS, ".gitignore": ignored, "shop.py": shop})
-    project.plan(todo("t", "pytest test_shop.py"))
-    commit_all(folder)
-    return project
-
-
 def test_commit_that_broke_the_todo_is_located_and_shown_in_the_brief(tmp_path: Path):
-    project = committed(tmp_path, SHOP)
+    ignored = "__pycache__\n.planverify\n.pytest_cache\ndiagnostics\n"
+    project = Example(tmp_path, {"test_shop.py": TESTS, ".gitignore": ignored, "shop.py": SHOP})
+    project.plan(todo("t", "pytest test_shop.py"))
+    commit_all(tmp_path)
     assert project.verify().states == {"t": "done"}
     project.write({"shop.py": RED})
     commit_all(tmp_path)
@@ -318,44 +303,59 @@ def test_commit_that_broke_the_todo_is_located_and_shown_in_the_brief(tmp_path: 
     assert "-    return 1 if len(prices) >= 3 else 0" in brief.out, brief
 
 
-def test_failure_that_the_baseline_has_alike_is_not_located_at_a_later_change(tmp_path: Path):
-    project = committed(tmp_path, RED)
+RAISES = 'def total(prices):\n    raise ValueError(f"{len(prices)} prices")\n'
+SUM, ADDED = "sum(prices) - discount(prices)", f"{TESTS}\n\ndef test_added():\n    assert "
+CHANGES: dict[str, tuple[str, dict[str, str]]] = {
+    "alike": (RED, {"shop.py": RED.replace("sum(prices)", "sum(prices) + 0")}),
+    "otherwise": (RED, {"shop.py": RED.replace(SUM, f"[{SUM}]")}),
+    "green": (RAISES, {"test_shop.py": f"{ADDED}total\n"}),
+    "red": (RAISES, {"test_shop.py": f"{ADDED}total([7]) == 7\n"}),
+}
+"""The product at the baseline, and what is changed since, by the folder of both."""
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """Return outcomes by todo: one for each folder, and ``lint`` with a branch that repairs it."""
+    project = Example(tmp_path_factory.mktemp("shops"), {"lint.py": f"import os\n{SHOP}"})
+    for name, (product, _) in CHANGES.items():
+        project.write({f"{name}/shop.py": product, f"{name}/test_shop.py": TESTS})
+    lint = todo("lint", "ruff check lint.py --select F")
+    todos = [*(todo(name, f"pytest {name}/test_shop.py") for name in CHANGES), lint]
+    project.plan(*todos)
     planverify("baseline", "plan.yaml", cwd=project.root)
-
-    def located(change: str) -> tuple[str, str]:
-        project.write({"shop.py": RED.replace("sum(prices) - discount(prices)", change)})
-        failure = project.verify().outcomes["t"]["failure_evidence"]
-        return failure["location"]["function"], failure["since"]
-
-    assert located("sum(prices) + 0 - discount(prices)") == ("discount", "pre_existing")
-    assert located("[sum(prices) - discount(prices)]") == ("total", "pre_existing"), "it fails otherwise"
+    for name, (_, change) in CHANGES.items():
+        project.write({f"{name}/{file}": text for file, text in change.items()})
+    project.plan(*todos, {**lint, "id": "lint_branch_01", "parent_id": "lint", "is_temporary": True})
+    return project.verify().outcomes
 
 
-def test_an_added_test_changes_neither_owner_nor_message_of_an_older_failure(tmp_path: Path):
-    project = committed(tmp_path, 'def total(prices):\n    raise ValueError(f"{len(prices)} prices")\n')
-    planverify("baseline", "plan.yaml", cwd=project.root)
-
-    def failures(added: str) -> dict[str, tuple[str, str]]:
-        project.write({"test_shop.py": f"{TESTS}\n\ndef test_added():\n    {added}\n"})
-        found = project.verify().outcomes["t"]["failures"]
-        return {each["since"]: (each["owner"], each["stack_trace_head"]) for each in found}
-
-    older = {"pre_existing": ("product", "ValueError: 3 prices")}
-    assert failures("assert total") == older
-    assert failures("assert total([7]) == 7") == {"new": ("product", "ValueError: 1 prices"), **older}
+@pytest.mark.parametrize(("name", "function"), [("alike", "discount"), ("otherwise", "total")])
+def test_failure_that_the_baseline_has_alike_is_not_located_at_a_later_change(
+    outcomes: dict[str, dict[str, Any]], name: str, function: str
+):
+    failure = outcomes[name]["failure_evidence"]
+    assert (failure["location"]["function"], failure["since"]) == (function, "pre_existing")
 
 
-def test_a_failure_of_a_tool_is_as_old_for_a_branch_as_for_the_todo_that_it_repairs(tmp_path: Path):
-    project = committed(tmp_path, f"import os\n{SHOP}")
-    first = todo("t", "ruff check shop.py --select F")
-    project.plan(first)
-    planverify("baseline", "plan.yaml", cwd=project.root)
-    project.plan(first, {**first, "id": "t_branch_01", "parent_id": "t", "is_temporary": True})
+@pytest.mark.parametrize(
+    ("name", "added"), [("green", {}), ("red", {"new": ("product", "ValueError: 1 prices")})]
+)
+def test_an_added_test_changes_neither_owner_nor_message_of_an_older_failure(
+    outcomes: dict[str, dict[str, Any]], name: str, added: dict[str, tuple[str, str]]
+):
+    found = {
+        each["since"]: (each["owner"], each["stack_trace_head"]) for each in outcomes[name]["failures"]
+    }
+    assert found == {"pre_existing": ("product", "ValueError: 3 prices"), **added}
 
-    outcomes = project.verify().outcomes
 
-    assert {each["failure_evidence"]["since"] for each in outcomes.values()} == {"pre_existing"}
-    assert {each["checks"][0]["at_base"] for each in outcomes.values()} == {"red"}
+@pytest.mark.parametrize("name", ["lint", "lint_branch_01"])
+def test_a_failure_of_a_tool_is_as_old_for_a_branch_as_for_the_todo_that_it_repairs(
+    outcomes: dict[str, dict[str, Any]], name: str
+):
+    assert outcomes[name]["failure_evidence"]["since"] == "pre_existing"
+    assert outcomes[name]["checks"][0]["at_base"] == "red"
 
 
 def test_uncommitted_green_work_belongs_to_the_commit_that_contains_it(repository: Path):

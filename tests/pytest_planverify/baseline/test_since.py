@@ -1,7 +1,5 @@
 """Since when a failure exists, by its result now and at the baseline."""
 
-from __future__ import annotations
-
 import pytest
 
 from planner.model.baseline import BaselineCheck
@@ -26,7 +24,7 @@ TABLE = [
 @pytest.mark.parametrize(("nows", "thens", "since"), TABLE)
 def test_since_follows_from_the_result_now_and_at_the_baseline(
     nows: tuple[str, ...], thens: tuple[Standing, ...], since: str
-) -> None:
+):
     assert {since_of(TestOutcome(now), then) for now in nows for then in thens} == {since}
 
 
@@ -46,7 +44,7 @@ def test_since_follows_from_the_result_now_and_at_the_baseline(
 )
 def test_a_failure_without_tests_is_compared_by_check_verdict_and_signature(
     verdict: str | None, signature: str | None, since: str
-) -> None:
+):
     signatures = () if verdict in ("passed", "not_run") else ("abc",)
     then = None if verdict is None else BaselineCheck(verdict=Verdict(verdict), signatures=signatures)
     assert since_of_check(then, signature) == since
@@ -65,7 +63,7 @@ def test_a_failure_without_tests_is_compared_by_check_verdict_and_signature(
 )
 def test_findings_of_a_tool_are_new_unless_the_baseline_has_each_of_them_in_its_file(
     now: list[tuple[str, str]], since: str
-) -> None:
+):
     def command(findings: list[tuple[str, str]]) -> CommandFact:
         made = tuple(Finding(path=path, line=at, message=text) for at, (path, text) in enumerate(findings))
         return CommandFact(argv=("ruff", "check"), tool="ruff", purpose="lint", findings=made)
@@ -97,6 +95,6 @@ def test_findings_of_a_tool_are_new_unless_the_baseline_has_each_of_them_in_its_
 )
 def test_a_check_is_red_at_the_baseline_if_it_failed_and_none_of_its_tests_passed(
     verdict: str | None, known: list[Standing], worth: str | None
-) -> None:
+):
     then = None if verdict is None else BaselineCheck(verdict=Verdict(verdict))
     assert check_at_base(then, known) == (None if worth is None else CheckAtBase(worth))

@@ -1,6 +1,5 @@
+# ruff: noqa: E501 (a case is one line)
 """Grouping of failures by cause, and the order of causes: those that hide others come first."""
-
-from __future__ import annotations
 
 import random
 from dataclasses import replace
@@ -159,51 +158,22 @@ SYNTAX_OF_MYPY = Finding(path="shop/tax.py", line=3, code="syntax", message="inv
 UNUSED = Finding(path="shop/cart.py", line=3, code="F401", message="unused import")
 
 ONE_FAULT: dict[str, tuple[Evidence, ...]] = {
-    "one module cannot be imported in two files": (
-        missing("a", "yaml"),
-        missing("b", "yaml", frame("shop/conf.py", "<module>")),
-    ),
-    "a name that a module lacks, imported and looked up": (
-        no_name("a", "total"),
-        lacking("b", "module shop.cart", "total"),
-        lacking("c", "module shop.cart", "total", SHOW),
-    ),
-    "an attribute that a class lacks": (
-        lacking("b", "shop.cart.Cart", "lines"),
-        lacking("c", "shop.cart.Cart", "lines", SHOW),
-    ),
-    "a file that does not parse, by pytest, linter and type checker": (
-        unparsed("a"),
-        complained("ruff", SYNTAX),
-        complained("mypy", SYNTAX_OF_MYPY, purpose="type_check"),
-    ),
+    "one module cannot be imported in two files": (missing("a", "yaml"), missing("b", "yaml", frame("shop/conf.py", "<module>"))),
+    "a name that a module lacks, imported and looked up": (no_name("a", "total"), lacking("b", "module shop.cart", "total"), lacking("c", "module shop.cart", "total", SHOW)),
+    "an attribute that a class lacks": (lacking("b", "shop.cart.Cart", "lines"), lacking("c", "shop.cart.Cart", "lines", SHOW)),
+    "a file that does not parse, by pytest, linter and type checker": (unparsed("a"), complained("ruff", SYNTAX), complained("mypy", SYNTAX_OF_MYPY, purpose="type_check")),
     "a fixture that does not exist": (unfound("a", "shop"), unfound("b", "shop")),
     "one fixture": (refused("a"), refused("b", why="worse", kind="KeyError")),
-    "one function of the product, other messages": (
-        raised("a", TAX, message="no such key"),
-        raised("b", TOTAL, TAX, message="what is this"),
-    ),
+    "one function of the product, other messages": (raised("a", TAX, message="no such key"), raised("b", TOTAL, TAX, message="what is this")),
     "one helper of the tests": (raised("a", MADE), raised("b", MADE, message="something else here")),
     "arguments that one function does not take": (
         raised("a", kind="TypeError", message="rate() missing 1 required positional argument: 'x'"),
         raised("b", TOTAL, kind="TypeError", message="rate() got an unexpected keyword argument 'y'"),
     ),
-    "one function gives the value, as pytest shows it": (
-        asserted("a", TWO, TAX, SUM),
-        asserted("b", "assert 5 == 7\n +  where 5 = rate(2)", TAX, SUM),
-    ),
-    "one method gives the value": (
-        asserted("a", METHOD, CART),
-        asserted("b", PROPERTY, CART, TAX),
-    ),
-    "the only function that a test names": (
-        asserted("a", "assert 3 == 4", TAX, source="assert got == 4"),
-        asserted("b", "assert 8 == 9", TAX, source="assert wanted == given"),
-    ),
-    "a function that refuses good values and takes bad ones": (
-        raised("a", TAX, kind="ValueError"),
-        asserted("b", "DID NOT RAISE", TAX, source="with pytest.raises(ValueError):"),
-    ),
+    "one function gives the value, as pytest shows it": (asserted("a", TWO, TAX, SUM), asserted("b", "assert 5 == 7\n +  where 5 = rate(2)", TAX, SUM)),
+    "one method gives the value": (asserted("a", METHOD, CART), asserted("b", PROPERTY, CART, TAX)),
+    "the only function that a test names": (asserted("a", "assert 3 == 4", TAX, source="assert got == 4"), asserted("b", "assert 8 == 9", TAX, source="assert wanted == given")),
+    "a function that refuses good values and takes bad ones": (raised("a", TAX, kind="ValueError"), asserted("b", "DID NOT RAISE", TAX, source="with pytest.raises(ValueError):")),
     "a value that the test cannot use": (
         asserted("a", TWO, TAX),
         failed(
@@ -217,12 +187,9 @@ ONE_FAULT: dict[str, tuple[Evidence, ...]] = {
         ),
     ),
     "a name that a module of the product no longer binds": (unbound("a", "net"), unbound("b", "gross")),
-    "a test file that a command and the artifacts want": (
-        absent("tests/test_a.py"),
-        unselected("tests/test_a.py"),
-    ),
+    "a test file that a command and the artifacts want": (absent("tests/test_a.py"), unselected("tests/test_a.py")),
     "one artifact that two todos want": (absent("out/a.json"), absent("out/a.json")),
-}
+}  # fmt: skip
 
 CHECK = frame("tests/tools.py", "check")
 ATTRIBUTE_OF_NONE = {
@@ -236,53 +203,23 @@ TWO_FAULTS: dict[str, tuple[Evidence, Evidence]] = {
     "other modules": (missing("a", "yaml"), missing("b", "toml")),
     "other names of one module": (no_name("a", "total"), no_name("b", "net")),
     "other files that do not parse": (unparsed("a", "shop/tax.py"), unparsed("b", "shop/cart.py")),
-    "a linter that complains of more than the file that does not parse": (
-        unparsed("a"),
-        complained("ruff", SYNTAX, UNUSED),
-    ),
+    "a linter that complains of more than the file that does not parse": (unparsed("a"), complained("ruff", SYNTAX, UNUSED)),
     "other fixtures that do not exist": (unfound("a", "shop"), unfound("b", "till")),
     "other fixtures of one conftest": (refused("a"), refused("b", "database")),
     "other functions of one module": (raised("a", TAX), raised("b", SUM)),
-    "functions of one name in other files": (
-        raised("a", frame("shop/tax.py", "parse")),
-        raised("b", frame("shop/cart.py", "parse")),
-    ),
-    "two assertions through one helper of the tests": (
-        raised("a", CHECK, kind="AssertionError", message="no rows"),
-        raised("b", CHECK, kind="AssertionError", message="no columns"),
-    ),
-    "values of two functions that both tests name": (
-        asserted("a", TWO, TAX, SUM),
-        asserted("b", "assert 5 == 7\n +  where 5 = with_tax(2)", TAX, SUM),
-    ),
-    "values that any of two functions may have given": (
-        asserted("a", "assert 3 == 4", TAX, SUM, source="assert got == 4"),
-        asserted("b", "assert 5 == 7", TAX, SUM, source="assert got == 7"),
-    ),
-    "other methods of one class": (
-        asserted("a", METHOD, CART),
-        asserted("b", METHOD.replace("total", "net"), CART),
-    ),
-    "an attribute of None in two tests": (
-        raised("a", **ATTRIBUTE_OF_NONE),
-        raised("b", **ATTRIBUTE_OF_NONE),
-    ),
+    "functions of one name in other files": (raised("a", frame("shop/tax.py", "parse")), raised("b", frame("shop/cart.py", "parse"))),
+    "two assertions through one helper of the tests": (raised("a", CHECK, kind="AssertionError", message="no rows"), raised("b", CHECK, kind="AssertionError", message="no columns")),
+    "values of two functions that both tests name": (asserted("a", TWO, TAX, SUM), asserted("b", "assert 5 == 7\n +  where 5 = with_tax(2)", TAX, SUM)),
+    "values that any of two functions may have given": (asserted("a", "assert 3 == 4", TAX, SUM, source="assert got == 4"), asserted("b", "assert 5 == 7", TAX, SUM, source="assert got == 7")),
+    "other methods of one class": (asserted("a", METHOD, CART), asserted("b", METHOD.replace("total", "net"), CART)),
+    "an attribute of None in two tests": (raised("a", **ATTRIBUTE_OF_NONE), raised("b", **ATTRIBUTE_OF_NONE)),
     "what was met while another was handled elsewhere": (handled("a", "net"), handled("b", "gross")),
-    "other functions that do not come to an end": (
-        endless("a", "Timeout"),
-        endless("b", "Timeout", "gross"),
-    ),
-    "names that no module is known to lack": (
-        unbound("a", "net", module=None),
-        unbound("b", "gross", module=None),
-    ),
+    "other functions that do not come to an end": (endless("a", "Timeout"), endless("b", "Timeout", "gross")),
+    "names that no module is known to lack": (unbound("a", "net", module=None), unbound("b", "gross", module=None)),
     "another test file": (absent("tests/test_a.py"), unselected("tests/test_b.py")),
     "other artifacts": (absent("out/a.json"), absent("out/b.json")),
-    "a test file, and a command that wants another, too": (
-        absent("tests/test_a.py"),
-        unselected("tests/test_a.py", "tests/test_b.py"),
-    ),
-}
+    "a test file, and a command that wants another, too": (absent("tests/test_a.py"), unselected("tests/test_a.py", "tests/test_b.py")),
+}  # fmt: skip
 
 
 def causes_of(*evidence: Evidence) -> int:
@@ -291,22 +228,22 @@ def causes_of(*evidence: Evidence) -> int:
 
 
 @pytest.mark.parametrize("evidence", ONE_FAULT.values(), ids=ONE_FAULT)
-def test_consequences_of_one_fault_are_one_cause(evidence: tuple[Evidence, ...]) -> None:
+def test_consequences_of_one_fault_are_one_cause(evidence: tuple[Evidence, ...]):
     assert causes_of(*evidence) == 1
 
 
 @pytest.mark.parametrize("evidence", TWO_FAULTS.values(), ids=TWO_FAULTS)
-def test_unrelated_failures_are_separate_causes(evidence: tuple[Evidence, Evidence]) -> None:
+def test_unrelated_failures_are_separate_causes(evidence: tuple[Evidence, Evidence]):
     assert causes_of(*evidence) == 2
 
 
-def test_equal_paths_under_different_roots_are_different_files() -> None:
+def test_equal_paths_under_different_roots_are_different_files():
     one = seen("a", missing("a", "shop.tax"), root="/one", signature="1" * 12)
     other = seen("b", missing("b", "shop.tax"), root="/two", signature="2" * 12)
     assert len(find_causes([one, other], PLAN)) == 2
 
 
-def test_pre_existing_failures_are_a_separate_later_cause() -> None:
+def test_pre_existing_failures_are_a_separate_later_cause():
     evidence = raised("a", TOTAL)
     old, new = seen("a", evidence), seen("b", evidence)
 
@@ -320,7 +257,7 @@ def test_pre_existing_failures_are_a_separate_later_cause() -> None:
     )
 
 
-def test_wrong_value_and_timeout_from_one_changed_function_are_one_cause() -> None:
+def test_wrong_value_and_timeout_from_one_changed_function_are_one_cause():
     hunk = Hunk(path="shop/cart.py", line=3, added=1, removed=1, function="total", side=Side.PRODUCT)
     changes = {"hunks": (hunk,), "changed": (ChangedFile(path="shop/cart.py", side=Side.PRODUCT),)}
     wrong = raised("a", TOTAL, frame("shop/cart.py", "check"))
@@ -334,14 +271,14 @@ def test_wrong_value_and_timeout_from_one_changed_function_are_one_cause() -> No
     assert cause.category is Category.TEST_REGRESSION
 
 
-def test_equal_signatures_are_one_cause() -> None:
+def test_equal_signatures_are_one_cause():
     one = seen("a", absent("out/a.json"), signature="1" * 12)
     other = seen("b", missing("b", "toml"), signature="1" * 12)
     (cause,) = find_causes([one, other], PLAN)
     assert cause.signatures == ("1" * 12,)
 
 
-def test_a_fixture_that_fails_1700_tests_is_one_cause_with_1700_consequences() -> None:
+def test_a_fixture_that_fails_1700_tests_is_one_cause_with_1700_consequences():
     diagnosis = seen("a", refused("a")).diagnosis
     found = [
         SeenFailure((SHOP, "abc"[n % 3]), refused(f"{n % 9}", why=f"no {n}", test=f"test_{n}"), diagnosis)
@@ -353,17 +290,17 @@ def test_a_fixture_that_fails_1700_tests_is_one_cause_with_1700_consequences() -
     assert [(todo.todo_id, todo.tests) for todo in cause.todos] == [("a", 567), ("b", 567), ("c", 566)]
 
 
-def test_test_named_by_several_todos_counts_once() -> None:
+def test_test_named_by_several_todos_counts_once():
     (cause,) = find_causes([seen(todo, refused("a")) for todo in "ab"], PLAN)
     assert (cause.tests, len(cause.todos)) == (1, 2)
 
 
-def test_collection_error_counts_as_a_file() -> None:
+def test_collection_error_counts_as_a_file():
     (cause,) = find_causes([seen("a", missing("a", "yaml"))], PLAN)
     assert (cause.tests, cause.files, cause.top_tests) == (0, 1, ("tests/test_a.py",))
 
 
-def test_most_confident_failure_represents_the_cause() -> None:
+def test_most_confident_failure_represents_the_cause():
     found = [
         seen("a", refused("a", why="vague"), confidence=0.4, signature="1" * 12),
         seen("b", refused("b", why="clear"), confidence=0.9, signature="2" * 12),
@@ -383,30 +320,18 @@ def flaky(file: str) -> Evidence:
 
 
 FIRST: dict[str, tuple[SeenFailure, SeenFailure]] = {
-    "a syntax error before an assertion of an earlier todo": (
-        seen("b", unparsed("b")),
-        seen("a", wrong("a")),
-    ),
+    "a syntax error before an assertion of an earlier todo": (seen("b", unparsed("b")), seen("a", wrong("a"))),
     "a set-up before an assertion": (seen("b", refused("b")), seen("a", wrong("a"))),
     "an earlier todo before a later one": (seen("a", wrong("z")), seen("b", wrong("a"))),
     "what is red every time before what is not": (seen("c", wrong("c")), seen("a", flaky("a"))),
-    "what tests found before what a linter remarks": (
-        seen("c", wrong("c")),
-        seen("a", complained("ruff", UNUSED), category=Category.LINT_ERROR),
-    ),
-    "the environment that everything needs before the code": (
-        seen("a", refused("a"), category=Category.ENVIRONMENT_ERROR),
-        seen("a", unparsed("b")),
-    ),
-    "a violation before everything": (
-        seen("c", wrong("c"), category=Category.HYGIENE_VIOLATION),
-        seen("a", unparsed("b")),
-    ),
-}
+    "what tests found before what a linter remarks": (seen("c", wrong("c")), seen("a", complained("ruff", UNUSED), category=Category.LINT_ERROR)),
+    "the environment that everything needs before the code": (seen("a", refused("a"), category=Category.ENVIRONMENT_ERROR), seen("a", unparsed("b"))),
+    "a violation before everything": (seen("c", wrong("c"), category=Category.HYGIENE_VIOLATION), seen("a", unparsed("b"))),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("pair", FIRST.values(), ids=FIRST)
-def test_cause_that_hides_others_comes_first(pair: tuple[SeenFailure, SeenFailure]) -> None:
+def test_cause_that_hides_others_comes_first(pair: tuple[SeenFailure, SeenFailure]):
     for found in (pair, pair[::-1]):
         causes = find_causes(found, PLAN)
         assert [cause.top_tests or cause.headline for cause in causes] == [
@@ -414,7 +339,7 @@ def test_cause_that_hides_others_comes_first(pair: tuple[SeenFailure, SeenFailur
         ]
 
 
-def test_cause_with_more_consequences_comes_first() -> None:
+def test_cause_with_more_consequences_comes_first():
     few = seen("a", raised("a", TAX))
     many = [seen("a", raised("b", TOTAL, test=f"test_{n}")) for n in range(3)]
     causes = find_causes([few, *many], PLAN)
@@ -422,7 +347,7 @@ def test_cause_with_more_consequences_comes_first() -> None:
     assert causes[0].because == "explains more failures than the next"
 
 
-def test_partial_environment_failure_does_not_precede_import_errors() -> None:
+def test_partial_environment_failure_does_not_precede_import_errors():
     found = [
         seen("a", missing("a", "yaml")),
         seen("b", missing("b", "yaml")),
@@ -431,12 +356,12 @@ def test_partial_environment_failure_does_not_precede_import_errors() -> None:
     assert find_causes(found, PLAN)[0].files == 2
 
 
-def test_todo_unknown_to_the_plan_comes_last() -> None:
+def test_todo_unknown_to_the_plan_comes_last():
     causes = find_causes([seen(todo, wrong(todo)) for todo in ("unknown", "a")], PLAN)
     assert [cause.todos[0].todo_id for cause in causes] == ["a", "unknown"]
 
 
-def test_long_dependency_chain_is_ordered() -> None:
+def test_long_dependency_chain_is_ordered():
     chain = plan_of(**{f"t{n}": f"t{n - 1}" if n else "" for n in range(3_000)})
     causes = find_causes([seen(f"t{n}", wrong(f"{n}")) for n in (2_999, 0)], chain)
     assert [cause.todos[0].todo_id for cause in causes] == ["t0", "t2999"]
@@ -497,7 +422,7 @@ def test_every_failure_has_one_cause_and_the_order_is_total(
     found: list[SeenFailure],
     depends: dict[tuple[str | None, str], list[tuple[str | None, str]]],
     chance: random.Random,
-) -> None:
+):
     causes = find_causes(found, depends)
     groups = grouping(found, depends)
     assert sorted(place for group in groups for place in group) == list(range(len(found)))

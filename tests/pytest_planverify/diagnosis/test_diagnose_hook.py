@@ -1,7 +1,5 @@
 """The diagnosis hook: results of a user's plugin precede the built-in rules."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -44,7 +42,7 @@ def documented(file: str) -> str:
     return found[1]
 
 
-def install(folder: Path) -> None:
+def install(folder: Path):
     """Install the documented plugin into the folder, with the entry points of its pyproject.toml."""
     project = tomllib.loads(documented("pyproject.toml"))["project"]
     info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
@@ -59,7 +57,7 @@ def install(folder: Path) -> None:
 
 def test_installed_plugin_decides_category_and_role_but_not_the_verdict(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     install(pytester.path / "site")
     monkeypatch.setenv("PYTHONPATH", str(pytester.path / "site"))
     for name, text in PROJECT.items():
@@ -98,7 +96,7 @@ def opinions_of(**plugins: object) -> Opinions:
 class Plugin:
     """A plugin that returns one answer, or raises it if it is an exception."""
 
-    def __init__(self, answer: object) -> None:
+    def __init__(self, answer: object):
         self.answer = answer
 
     def pytest_planverify_diagnose(self, evidence: Evidence) -> object:
@@ -121,7 +119,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("answer", "what"), BROKEN, ids=[what for _, what in BROKEN])
-def test_failing_plugin_is_noted_in_one_line_and_rules_decide(answer: object, what: str) -> None:
+def test_failing_plugin_is_noted_in_one_line_and_rules_decide(answer: object, what: str):
     opinions = opinions_of(broken=answer)
 
     found = [opinions.diagnose(FAILED), opinions.diagnose(FAILED)]
@@ -135,7 +133,7 @@ def test_failing_plugin_is_noted_in_one_line_and_rules_decide(answer: object, wh
     assert "\n" not in note
 
 
-def test_answer_of_a_plugin_is_final_whatever_was_changed_since_the_failure() -> None:
+def test_answer_of_a_plugin_is_final_whatever_was_changed_since_the_failure():
     hunk = Hunk(path="shop.py", line=1, function="total", side=Side.PRODUCT)
     changed = FAILED.model_copy(update={"hunks": (hunk,)})
 
@@ -145,25 +143,25 @@ def test_answer_of_a_plugin_is_final_whatever_was_changed_since_the_failure() ->
 
 
 @pytest.mark.parametrize("answer", [ValueError("x"), 3], ids=["raises", "invalid"])
-def test_next_plugin_decides_after_a_failing_one(answer: object) -> None:
+def test_next_plugin_decides_after_a_failing_one(answer: object):
     opinions = opinions_of(silent=None, ours=OURS, broken=answer)
 
     assert opinions.diagnose(FAILED) == OURS
     assert ["the plugin broken gave no valid diagnosis" in note for note in opinions.notes] == [True]
 
 
-def test_first_result_of_several_plugins_wins() -> None:
+def test_first_result_of_several_plugins_wins():
     other = OURS.model_copy(update={"rule": "theirs"})
     assert opinions_of(theirs=other, ours=OURS).diagnose(FAILED).rule == "ours"
     assert opinions_of(ours=OURS, silent=None).diagnose(FAILED).rule == "ours"
 
 
-def test_keyboard_interrupt_in_a_plugin_ends_the_run() -> None:
+def test_keyboard_interrupt_in_a_plugin_ends_the_run():
     with pytest.raises(KeyboardInterrupt):
         opinions_of(broken=KeyboardInterrupt()).diagnose(FAILED)
 
 
-def test_rules_are_imported_only_for_a_failure() -> None:
+def test_rules_are_imported_only_for_a_failure():
     names = ("sqlalchemy", "planner.store", "planner.engine", "pytest_planverify.diagnosis")
     program = (
         f"import sys; before = set(sys.modules); import {Opinions.__module__}\n"  # coverage may be loaded

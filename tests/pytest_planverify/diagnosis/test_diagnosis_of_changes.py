@@ -1,8 +1,6 @@
 # ruff: noqa: E501 (a case is one line)
 """Attribution of failures by changed files, and by errors that the machine itself reports."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -20,7 +18,6 @@ from planner.model.evidence import (
     RequirementFact,
     Selector,
 )
-from planner.model.outcome import Location
 from planner.model.taxonomy import Category as C
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side
@@ -204,9 +201,7 @@ def test_missing_module_that_a_todo_may_create_is_a_missing_artifact(
 
 
 @pytest.mark.parametrize(("case"), CASES, ids=lambda case: case[0])
-def test_changed_files_and_system_errors_decide_the_owner(
-    case: tuple[str, Evidence, C, Owner, str],
-):
+def test_changed_files_and_system_errors_decide_the_owner(case: tuple[str, Evidence, C, Owner, str]):
     _, evidence, category, owner, rule = case
 
     diagnosis = diagnose(evidence)
@@ -276,17 +271,6 @@ def test_module_that_a_test_newly_imports_is_still_to_be_written_unless_it_is_mi
     assert (found.category, found.owner) == expected
 
 
-def test_test_added_in_place_of_a_blank_line_is_a_new_demand():
-    added = NEW.model_copy(update={"removed": 1, "text": f"-\n+    \n{NEW_TEXT}"})
-    edited = NEW.model_copy(update={"removed": 1, "text": f"-    x = 1\n+    \n{NEW_TEXT}"})
-
-    owners = [
-        diagnose(seen(ASSERTION, files=(TEST.path,), hunks=(each,))).owner for each in (added, edited)
-    ]
-
-    assert owners == [Owner.PRODUCT, Owner.TEST]
-
-
 def test_tests_skipped_for_what_is_not_installed_are_an_environment_error():
     def skipped(*reasons: str) -> Evidence:
         return Evidence(kind=EvidenceKind.SELECTION, vacuous="all_skipped", skip_reasons=reasons)
@@ -295,20 +279,6 @@ def test_tests_skipped_for_what_is_not_installed_are_an_environment_error():
     assert diagnose(skipped(absent)).owner is Owner.ENVIRONMENT
     assert diagnose(skipped("requires pytest-codspeed", "cffi not installed")).owner is Owner.ENVIRONMENT
     assert diagnose(skipped(absent, "only on Windows")).category is C.TEST_NOT_FOUND
-
-
-@pytest.mark.parametrize(
-    "said", ["pytest.main(): error: unrecognized arguments: --zzz", "Unknown config option: --zzz"]
-)
-def test_an_unknown_option_or_setting_is_at_the_changed_line_of_the_settings(said: str):
-    text = " [pytest]\n-a = 1\n a = 2\n+b = --zzz"
-    hunk = Hunk(path="pytest.ini", line=2, added=1, removed=1, text=text)
-
-    found = diagnose(
-        Evidence(kind=EvidenceKind.SESSION, longrepr=said, process={"exit_code": 4}, hunks=(hunk,))
-    )
-
-    assert (found.category, found.location) == (C.ENVIRONMENT_ERROR, Location(path="pytest.ini", line=3))
 
 
 def stuck(stack: str, **more: Any) -> Evidence:
@@ -320,35 +290,6 @@ def stuck(stack: str, **more: Any) -> Evidence:
 IN_PRODUCT = '  File "/project/shop/cart.py", line 3 in total\n'
 
 
-def test_timeout_after_a_change_of_tests_only_belongs_to_the_changed_test():
-    helper = "tests/helpers.py"
-    change = {"function": "all_carts", "added": 1, "removed": 1, "side": Side.TEST, "text": "-a\n+b"}
-    hunk = Hunk(path=helper, line=5, **change)
-
-    found = diagnose(stuck(IN_PRODUCT, files=(helper,), hunks=(hunk,)))
-    with_product = diagnose(stuck(IN_PRODUCT, files=(helper, "shop/cart.py"), hunks=(hunk,)))
-
-    assert (found.category, found.owner) == (C.TEST_TIMEOUT, Owner.TEST)
-    assert found.location == Location(path=helper, line=5, function="all_carts")
-    assert found.runner_up is None
-    assert with_product.owner is Owner.PRODUCT
-
-
-def test_timeout_in_a_product_thread_belongs_to_the_product():
-    waits = (
-        '  File "/usr/lib/python3.11/threading.py", line 1116 in join\n'
-        '  File "/project/tests/test_cart.py", line 9 in test_total\n\n'
-        f"Thread 0x2 (most recent call first):\n{IN_PRODUCT}"
-        '  File "/usr/lib/python3.11/threading.py", line 982 in run\n'
-    )
-
-    diagnosis = diagnose(stuck(waits))
-
-    assert (diagnosis.category, diagnosis.owner) == (C.TEST_TIMEOUT, Owner.PRODUCT)
-    assert diagnosis.location is not None
-    assert diagnosis.location.path.endswith("shop/cart.py")
-
-
 @pytest.mark.parametrize("end", [".", "?", "!", "..."])
 def test_suggestion_does_not_end_with_a_period_after_the_mark_of_a_message(end: str):
     diagnosis = diagnose(seen(error("ImportError", f"cannot tell a..b{end}", PRODUCT)))
@@ -356,15 +297,71 @@ def test_suggestion_does_not_end_with_a_period_after_the_mark_of_a_message(end: 
     assert (diagnosis.suggestion or "").endswith(f"cannot tell a..b{end}")
 
 
-def test_second_test_file_of_its_name_needs_another_name_or_packages():
-    mismatch = error(
-        "_pytest.pathlib.ImportPathMismatchError",
-        "('test_cart', '/p/more/test_cart.py', '/p/test_cart.py')",
-    )
-    diagnosis = diagnose(seen(mismatch, nodeid="tests/test_cart.py", files=None))
+def with_change(evidence: Evidence, path: str, side: Side) -> Evidence:
+    """Return the evidence with a change of data in a file of this side."""
+    hunk = Hunk(path=path, line=3, added=1, removed=1, side=side, text="-1\n+2")
+    return evidence.model_copy(update={"changed": (ChangedFile(path=path, side=side),), "hunks": (hunk,)})
 
-    assert (diagnosis.owner, diagnosis.rule) == (Owner.TEST, "second-file-of-its-name")
-    assert diagnosis.suggestion.startswith("There is a second test_cart.py: give one another name")
+
+def misconfigured(said: str) -> Evidence:
+    """Return evidence of a session that refused what the change wrote into the settings."""
+    text = " [pytest]\n-a = 1\n a = 2\n+b = --zzz"
+    hunk = Hunk(path="pytest.ini", line=2, added=1, removed=1, text=text)
+    return Evidence(kind=EvidenceKind.SESSION, longrepr=said, process={"exit_code": 4}, hunks=(hunk,))
+
+
+ADDED = NEW.model_copy(update={"removed": 1, "text": f"-\n+    \n{NEW_TEXT}"})
+REWRITTEN = NEW.model_copy(update={"removed": 1, "text": f"-    x = 1\n+    \n{NEW_TEXT}"})
+HELPER = Hunk(
+    path="tests/helpers.py", line=5, function="all_carts", added=1, removed=1, side=Side.TEST, text="-a\n+b"
+)
+UNRELATED = Hunk(path="shop/cart.py", line=3, added=1, removed=1, side=Side.PRODUCT, text="-a\n+b")
+GONE = Selector(text="tests/test_gone.py", problem="missing_file")
+NO_TAX = error("ModuleNotFoundError", "", TEST, bases="ImportError", name="shop.tax")
+SECOND = error(
+    "_pytest.pathlib.ImportPathMismatchError", "('test_cart', '/p/more/test_cart.py', '/p/test_cart.py')"
+)
+BUMPED = error(
+    "AssertionError", "assert 3 == 4\n +  where 3 = bump(1)\n +    where bump = Cart().bump", TEST
+)
+BUMPS = (frame("shop/old.py", "bump", 2), frame("shop/cart.py", "Cart.bump", 7))
+RAN = ExecutedFunction(path="shop/cart.py", line=7, function="Cart.bump", red=1, green=0)
+ASSERTED = seen(ASSERTION, files=(), subjects=(PRODUCT,))
+IN_THREAD = (
+    '  File "/usr/lib/python3.11/threading.py", line 1116 in join\n'
+    '  File "/project/tests/test_cart.py", line 9 in test_total\n\n'
+    f"Thread 0x2 (most recent call first):\n{IN_PRODUCT}"
+    '  File "/usr/lib/python3.11/threading.py", line 982 in run\n'
+)
+TOLD: dict[str, tuple[Evidence, C, Owner, str | None, str]] = {
+    "a test in place of a blank line is a new demand": (seen(ASSERTION, files=(TEST.path,), hunks=(ADDED,)), C.TEST_REGRESSION, Owner.PRODUCT, None, ""),
+    "a test in place of a line is not": (seen(ASSERTION, files=(TEST.path,), hunks=(REWRITTEN,)), C.TEST_REGRESSION, Owner.TEST, None, ""),
+    "an unknown option is in the changed line of the settings": (misconfigured("pytest.main(): error: unrecognized arguments: --zzz"), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "pytest.ini:3 None", ""),
+    "an unknown setting is in their changed line": (misconfigured("Unknown config option: --zzz"), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "pytest.ini:3 None", ""),
+    "a timeout after a change of tests only": (stuck(IN_PRODUCT, files=(HELPER.path,), hunks=(HELPER,)), C.TEST_TIMEOUT, Owner.TEST, "tests/helpers.py:5 all_carts", ""),
+    "a timeout after a change of the product, too": (stuck(IN_PRODUCT, files=(HELPER.path, "shop/cart.py"), hunks=(HELPER,)), C.TEST_TIMEOUT, Owner.PRODUCT, None, ""),
+    "a timeout in a thread of the product": (stuck(IN_THREAD), C.TEST_TIMEOUT, Owner.PRODUCT, "/project/shop/cart.py:3 total", ""),
+    "a second test file of a name": (seen(SECOND, nodeid="tests/test_cart.py", files=None), C.TEST_REGRESSION, Owner.TEST, None, "There is a second test_cart.py: give one another name"),
+    "a value of the executed of two functions of one name": (seen(BUMPED, subjects=BUMPS, executed=(RAN,), red_tests=1), C.TEST_REGRESSION, Owner.PRODUCT, None, "Cart.bump (shop/cart.py:7) returned 3 where test_total"),
+    "an empty selection, whatever was changed": (Evidence(kind=EvidenceKind.SELECTION, selectors=(GONE,), hunks=(UNRELATED,)), C.TEST_NOT_FOUND, Owner.PLAN, "tests/test_gone.py:None None", ""),
+    "a removed fixture": (seen(LOOKUP, files=("tests/conftest.py",), hunks=(UNFIXED,)), C.TEST_REGRESSION, Owner.TEST, "tests/conftest.py:5 None", ""),
+    "a removed module": (seen(NO_TAX, files=("shop/tax.py",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "shop/tax.py:None None", "shop/tax.py was removed or renamed since the baseline or the last commit: restore it."),
+    "changed data of the product": (with_change(ASSERTED, "shop/rates.json", Side.PRODUCT), C.TEST_REGRESSION, Owner.PRODUCT, "shop/rates.json:3 None", ""),
+    "changed data of tests": (with_change(ASSERTED, "tests/data/rates.json", Side.TEST), C.TEST_REGRESSION, Owner.TEST, "tests/data/rates.json:3 None", ""),
+    "an expectation of a changed test": (seen(ASSERTION, hunks=(EDITED,), files=(TEST_FILE,), subjects=(PRODUCT,)), C.TEST_REGRESSION, Owner.TEST, "tests/test_cart.py:9 test_total", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("evidence", "category", "owner", "place", "said"), TOLD.values(), ids=TOLD)
+def test_change_decides_owner_and_place(
+    evidence: Evidence, category: C, owner: Owner, place: str | None, said: str
+):
+    found = diagnose(evidence)
+
+    assert (found.category, found.owner) == (category, owner)
+    at = found.location
+    assert place is None or (at and f"{at.path}:{at.line} {at.function}") == place
+    assert said in found.suggestion
 
 
 BITS = frame("shop/bits.py", "Bits", 3)
@@ -397,49 +394,6 @@ def test_suggestion_says_what_gave_the_value_and_what_is_expected(
     diagnosis = diagnose(seen(error("AssertionError", message, TEST), subjects=subjects))
 
     assert diagnosis.suggestion.startswith(said)
-
-
-def test_value_is_said_to_come_from_the_executed_of_two_functions_of_one_name():
-    compared = error(
-        "AssertionError", "assert 3 == 4\n +  where 3 = bump(1)\n +    where bump = Cart().bump", TEST
-    )
-    both = (frame("shop/old.py", "bump", 2), frame("shop/cart.py", "Cart.bump", 7))
-    ran = ExecutedFunction(path="shop/cart.py", line=7, function="Cart.bump", red=1, green=0)
-
-    diagnosis = diagnose(seen(compared, subjects=both, executed=(ran,), red_tests=1))
-
-    assert (diagnosis.suggestion or "").startswith("Cart.bump (shop/cart.py:7) returned 3 where test_total")
-
-
-def test_empty_selection_is_not_located_at_an_unrelated_change():
-    hunk = Hunk(path="shop/cart.py", line=3, added=1, removed=1, side=Side.PRODUCT, text="-a\n+b")
-    selector = Selector(text="tests/test_gone.py", problem="missing_file")
-    evidence = Evidence(kind=EvidenceKind.SELECTION, selectors=(selector,), hunks=(hunk,))
-
-    found = diagnose(evidence)
-
-    assert (found.category, found.candidates, found.location) == (
-        C.TEST_NOT_FOUND,
-        (),
-        Location(path="tests/test_gone.py"),
-    )
-
-
-def test_removed_fixture_is_located():
-    found = diagnose(seen(LOOKUP, files=("tests/conftest.py",), hunks=(UNFIXED,)))
-
-    assert found.location == Location(path="tests/conftest.py", line=5)
-
-
-def test_removed_module_is_located_with_advice_to_restore_it():
-    missing = error("ModuleNotFoundError", "", TEST, bases="ImportError", name="shop.tax")
-
-    diagnosis = diagnose(seen(missing, files=("shop/tax.py",)))
-
-    assert diagnosis.location == Location(path="shop/tax.py")
-    assert diagnosis.suggestion.endswith(
-        "shop/tax.py was removed or renamed since the baseline or the last commit: restore it."
-    )
 
 
 @pytest.mark.parametrize(
@@ -495,40 +449,9 @@ def test_edited_module_that_is_not_found_was_not_removed(text: str):
         assert "gone" not in suggestion
 
 
-@pytest.mark.parametrize(
-    ("path", "side", "owner"),
-    [("shop/rates.json", Side.PRODUCT, Owner.PRODUCT), ("tests/data/rates.json", Side.TEST, Owner.TEST)],
-)
-def test_changed_data_read_by_the_failing_test_is_the_location(path: str, side: Side, owner: Owner):
-    hunk = Hunk(path=path, line=3, added=1, removed=1, side=side, text="-1\n+2")
-    evidence = seen(ASSERTION, files=(), hunks=(hunk,), subjects=(PRODUCT,))
-
-    diagnosis = diagnose(evidence.model_copy(update={"changed": (ChangedFile(path=path, side=side),)}))
-
-    assert (diagnosis.owner, diagnosis.location) == (owner, Location(path=path, line=3))
-
-
-def test_an_expectation_of_a_changed_test_is_located_in_the_test():
-    diagnosis = diagnose(seen(ASSERTION, hunks=(EDITED,), files=(TEST_FILE,), subjects=(PRODUCT,)))
-
-    assert diagnosis.owner is Owner.TEST
-    assert diagnosis.location == Location(path=TEST_FILE, line=9, function="test_total")
-
-
-@pytest.mark.parametrize(
-    "raised",
-    [
-        MISSING,
-        VARIABLE,
-        DENIED,
-        ASCII,
-        DATA,
-        *(error("OSError", "no", PRODUCT, bases=OS, errno=number) for number in (24, 28)),
-    ],
-    ids=["program", "variable", "access", "locale", "data", "open files", "disk"],
-)
-def test_diagnosis_of_the_machine_says_what_to_do(raised: ExceptionFact):
-    diagnosis = diagnose(seen(raised))
-
-    assert diagnosis.owner is Owner.ENVIRONMENT
-    assert asks_for_work(diagnosis.suggestion or "")
+def test_diagnosis_of_the_machine_says_what_to_do():
+    exhausted = (error("OSError", "no", PRODUCT, bases=OS, errno=number) for number in (24, 28))
+    for raised in (MISSING, VARIABLE, DENIED, ASCII, DATA, *exhausted):
+        found = diagnose(seen(raised))
+        assert found.owner is Owner.ENVIRONMENT
+        assert asks_for_work(found.suggestion), raised

@@ -1,7 +1,5 @@
 """Captured evidence and diagnosis of real projects that fail."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +27,7 @@ A project has ``files``, and may have ``args`` of pytest, the expected ``locatio
 )
 def test_failing_project_gets_the_expected_diagnosis(
     pytester: pytest.Pytester, expected: str, case: dict[str, Any]
-) -> None:
+):
     files = case["files"]
     package = {"shop/__init__.py": ""} if any(path.startswith("shop/") for path in files) else {}
 

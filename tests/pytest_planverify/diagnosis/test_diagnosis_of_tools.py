@@ -1,10 +1,9 @@
 """Category, owner and place of a failure by the output of tools, as a table."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import yaml
@@ -22,35 +21,24 @@ from pytest_planverify.diagnosis.known import literal_in
 from pytest_planverify.diagnosis.tool_output import read_stuck_frame, read_traceback
 
 
-class Printed(NamedTuple):
-    """A failed command with its output and the changed files."""
-
-    cmd: str
-    output: str
-    changed: tuple[str, ...] = ("kite/wind.py",)
-
-    @classmethod
-    def of(cls, row: dict[str, Any]) -> Printed:
-        return cls(row["cmd"], row["output"], tuple(row.get("changed", ("kite/wind.py",))))
-
-
 def changed_file(path: str) -> ChangedFile:
     side = Side.TEST if path.startswith("tests/") else Side.PRODUCT
     return ChangedFile(path=path, side=side if path.endswith(".py") else None)
 
 
-def evidence_of(printed: Printed) -> Evidence:
-    command = parse_command(printed.cmd)
+def evidence_of(cmd: str, output: str, changed: Sequence[str] = ("kite/wind.py",), **_: object) -> Evidence:
+    """Return evidence of a failed command with its output and the changed files."""
+    command = parse_command(cmd)
     return Evidence(
         kind=EvidenceKind.COMMAND,
-        changed=tuple(map(changed_file, printed.changed)),
+        changed=tuple(map(changed_file, changed)),
         process=ProcessEnd(exit_code=1, complete=True),
         command=CommandFact(
             argv=command.argv,
             tool=command.tool.name,
             purpose=command.tool.purpose.value,
-            output_tail=printed.output,
-            findings=read_findings(command.tool, printed.output, ""),
+            output_tail=output,
+            findings=read_findings(command.tool, output, ""),
         ),
     )
 
@@ -63,8 +51,8 @@ OUTPUTS = {row["name"]: row for row in _ROWS}
 
 
 @pytest.mark.parametrize("row", OUTPUTS.values(), ids=OUTPUTS)
-def test_tool_output_decides_the_diagnosis(row: dict[str, Any]) -> None:
-    found = diagnose(evidence_of(Printed.of(row)))
+def test_tool_output_decides_the_diagnosis(row: dict[str, Any]):
+    found = diagnose(evidence_of(**row))
     assert (found.category.value, found.owner.value) == (row["category"], row["owner"]), found.rule
     if "place" in row:
         assert found.location is not None
@@ -88,10 +76,8 @@ ABSENT = {
 
 
 @pytest.mark.parametrize(("cmd", "output"), ABSENT.items(), ids=ABSENT)
-def test_a_word_of_the_command_that_a_tool_does_not_find_is_a_fault_of_the_plan(
-    cmd: str, output: str
-) -> None:
-    found = diagnose(evidence_of(Printed(cmd, output)))
+def test_a_word_of_the_command_that_a_tool_does_not_find_is_a_fault_of_the_plan(cmd: str, output: str):
+    found = diagnose(evidence_of(cmd, output))
     assert (found.category, found.rule) == (Category.TEST_NOT_FOUND, "command-asks-for-nothing")
     assert f" {cmd.split()[-1]}, which" in (found.suggestion or "")
 
@@ -104,53 +90,50 @@ def test_a_word_of_the_command_that_a_tool_does_not_find_is_a_fault_of_the_plan(
         ("python manage.py test shop", "django.db.utils.OperationalError: no such table: shop"),
         ("python -m unittest tests.test_cart", "KeyError: 'no such user: test_cart'"),
         ("go test ./store", "--- FAIL: TestStore (0.00s)\npanic: store does not exist"),
-        (
-            "python shop.py data.csv",
-            "FileNotFoundError: [Errno 2] No such file or directory: '/a.csv'",
-        ),
+        ("python shop.py data.csv", "FileNotFoundError: [Errno 2] No such file or directory: '/a.csv'"),
+        ("make kite.h", "main.c:3:10: fatal error: kite.h: No such file or directory"),
     ],
 )
-def test_what_code_of_the_project_does_not_find_is_no_fault_of_the_command(cmd: str, output: str) -> None:
-    assert diagnose(evidence_of(Printed(cmd, output))).category is not Category.TEST_NOT_FOUND
+def test_what_code_of_the_project_does_not_find_is_no_fault_of_the_command(cmd: str, output: str):
+    assert diagnose(evidence_of(cmd, output)).category is not Category.TEST_NOT_FOUND
 
 
-@pytest.mark.parametrize("cmd", ["make test", "npm test", "python manage.py test", "go test ./..."])
-@pytest.mark.parametrize("line", ["Invalid value for price: -1", "invalid config: no port"])
-def test_what_code_of_the_project_finds_invalid_is_no_fault_of_the_set_up(cmd: str, line: str) -> None:
-    found = diagnose(evidence_of(Printed(cmd, f"{line}\nFAILED")))
-    assert found.category is Category.TEST_REGRESSION
+NOT_FOUND = """bash: kite: command not found
+FAILED tests/test_wind.py::test_gust - assert 127 == 0
+make: *** [Makefile:2: test] Error 1"""
 
 
 @pytest.mark.parametrize(
     ("cmd", "output"),
     [
-        ("mvn compile", "[ERROR] /w/src/A.java:[3,4] cannot find symbol"),
-        ("bun build a.ts", 'error: Could not resolve: "x"\n    at /w/a.ts:1:5'),
+        *(
+            (cmd, "Invalid value for price: -1\nFAILED")
+            for cmd in ("make test", "npm test", "go test ./...")
+        ),
+        ("python manage.py test", "invalid config: no port\nFAILED"),
+        ("make test", NOT_FOUND),
     ],
 )
-def test_complaint_of_a_builder_that_also_runs_targets_is_its_compilers(cmd: str, output: str) -> None:
-    assert diagnose(evidence_of(Printed(cmd, output))).rule == "compiler-complained"
+def test_what_code_of_the_project_refuses_or_does_not_run_is_no_fault_of_the_set_up(cmd: str, output: str):
+    assert diagnose(evidence_of(cmd, output)).category is Category.TEST_REGRESSION
 
 
-def test_command_that_a_test_does_not_find_is_no_missing_tool() -> None:
-    said = "bash: kite: command not found\nFAILED tests/test_wind.py::test_gust - assert 127 == 0"
-    found = diagnose(evidence_of(Printed("make test", f"{said}\nmake: *** [Makefile:2: test] Error 1")))
-    assert found.category is Category.TEST_REGRESSION
+@pytest.mark.parametrize(
+    ("cmd", "output", "rule"),
+    [
+        ("mvn compile", "[ERROR] /w/src/A.java:[3,4] cannot find symbol", "compiler-complained"),
+        ("bun build a.ts", 'error: Could not resolve: "x"\n    at /w/a.ts:1:5', "compiler-complained"),
+        # The output is that of both streams, one after the other.
+        ("tox", "py: exit 127 (0.01 seconds)\npyenv: kite: command not found", "tool-missing-in-command"),
+    ],
+    ids=["builder of Java", "builder of TypeScript", "shim after the exit status"],
+)
+def test_complaint_of_what_a_command_runs_is_found_in_its_output(cmd: str, output: str, rule: str):
+    assert diagnose(evidence_of(cmd, output)).rule == rule
 
 
-def test_shim_that_does_not_find_its_program_may_say_so_after_the_exit_status_is_told() -> None:
-    # The output is that of both streams, one after the other.
-    output = "py: exit 127 (0.01 seconds)\npyenv: kite: command not found"
-    assert diagnose(evidence_of(Printed("tox", output))).rule == "tool-missing-in-command"
-
-
-def test_what_a_line_of_source_does_not_find_is_no_fault_of_the_command() -> None:
-    output = "main.c:3:10: fatal error: kite.h: No such file or directory"
-    assert diagnose(evidence_of(Printed("make kite.h", output))).category is not Category.TEST_NOT_FOUND
-
-
-def test_tool_output_before_a_timeout_is_not_the_cause() -> None:
-    evidence = evidence_of(Printed.of(OUTPUTS["mypy-of-a-changed-test"]))
+def test_tool_output_before_a_timeout_is_not_the_cause():
+    evidence = evidence_of(**OUTPUTS["mypy-of-a-changed-test"])
     assert diagnose(evidence.model_copy(update={"timed_out": True})).category is Category.TEST_TIMEOUT
 
 
@@ -161,7 +144,7 @@ def parsed(text: str, first_party: frozenset[str] = frozenset()) -> ExceptionFac
     return error
 
 
-def test_pytest_report_is_parsed_like_a_traceback() -> None:
+def test_pytest_report_is_parsed_like_a_traceback():
     error = parsed(
         "=== ERRORS ===\n____ ERROR collecting tests/test_wind.py ____\ntests/test_wind.py:5: in <module>\n"
         "    from kite.rope import length\nkite/rope.py:3: in <module>\n    import requestz\n"
@@ -174,7 +157,7 @@ def test_pytest_report_is_parsed_like_a_traceback() -> None:
     ]
 
 
-def test_pytest_report_names_the_file_with_the_syntax_error() -> None:
+def test_pytest_report_names_the_file_with_the_syntax_error():
     error = parsed(
         '____ ERROR collecting tests/test_wind.py ____\nE     File "/p/kite/wind.py", line 6\n'
         "E       return round(1\nE   SyntaxError: '(' was never closed\n"
@@ -182,14 +165,14 @@ def test_pytest_report_names_the_file_with_the_syntax_error() -> None:
     assert (error.path, error.line) == ("/p/kite/wind.py", 6)
 
 
-def test_first_party_names_default_to_those_of_changed_files() -> None:
-    evidence = evidence_of(Printed("make x", "", changed=("src/kite/a.py", "run.py", "a.md", *TESTS)))
+def test_first_party_names_default_to_those_of_changed_files():
+    evidence = evidence_of("make x", "", changed=("src/kite/a.py", "run.py", "a.md", *TESTS))
     assert own_names(evidence) == {"kite", "run"}
     assert own_names(evidence.model_copy(update={"first_party": ("shop",)})) == {"shop"}
 
 
-def test_printed_path_is_made_relative_to_the_root() -> None:
-    evidence = evidence_of(Printed("make x", 'File "/p/kite/wind.py", line 1'))
+def test_printed_path_is_made_relative_to_the_root():
+    evidence = evidence_of("make x", 'File "/p/kite/wind.py", line 1')
     paths = {"/p/kite/wind.py": "kite/wind.py", "/usr/a.py": "/usr/a.py", "./a.py": "a.py"}
     assert {path: within_project(path, evidence) for path in paths} == paths
 
@@ -223,7 +206,7 @@ Extension modules: numpy (total: 1)
 """
 
 
-def test_traceback_is_parsed_into_frames_and_exception() -> None:
+def test_traceback_is_parsed_into_frames_and_exception():
     error = parsed(TRACEBACK, frozenset({"shop"}))
     named = (error.type, error.qualified, error.message)
     assert named == ("CartError", "shop.errors.CartError", "bad: cart")
@@ -253,25 +236,25 @@ def test_traceback_is_parsed_into_frames_and_exception() -> None:
         ("KeyboardInterrupt", {"message": "", "bases": ("builtins.BaseException",)}),
     ],
 )
-def test_details_of_the_last_traceback_line_are_kept(last: str, expected: dict[str, object]) -> None:
+def test_details_of_the_last_traceback_line_are_kept(last: str, expected: dict[str, object]):
     text = f'Traceback (most recent call last):\n  File "a.py", line 1, in f\n{last}\n'
     error = parsed(text, frozenset({"shop"}))
     assert {key: getattr(error, key) for key in expected} == expected
 
 
-def test_last_of_several_tracebacks_counts() -> None:
+def test_last_of_several_tracebacks_counts():
     text = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\nKeyError: 1\n\nDuring…\n\n'
     assert parsed(text.replace("KeyError: 1", "ValueError: 2") + text + TRACEBACK).type == "CartError"
 
 
 @pytest.mark.parametrize("path", ["shop/a.py", "./shop/a.py"])
-def test_syntax_error_without_a_header_is_parsed(path: str) -> None:
+def test_syntax_error_without_a_header_is_parsed(path: str):
     error = parsed(f'  File "{path}", line 7\n    def (\n        ^\nSyntaxError: invalid syntax\n')
     assert (error.type, error.path, error.line) == ("SyntaxError", "shop/a.py", 7)
     assert error.object_side is Side.PRODUCT
 
 
-def test_truncated_internal_error_is_parsed() -> None:
+def test_truncated_internal_error_is_parsed():
     lines = ('  File "/p/conftest.py", line 2, in hook', "    raise", "ValueError: no")
     error = parsed("".join(f"INTERNALERROR> {line}\n" for line in lines))
     assert error.frames[0].side is Side.TEST
@@ -314,13 +297,13 @@ OF_THE_VERIFIER = """Current thread 0x1 (most recent call first):
         "no stack",
     ],
 )
-def test_stuck_frame_is_the_innermost_one_of_the_product(text: str, function: str | None) -> None:
+def test_stuck_frame_is_the_innermost_one_of_the_product(text: str, function: str | None):
     found = read_stuck_frame(text)
     assert (found and found.function) == function
 
 
 @given(st.text())
-def test_traceback_parser_accepts_any_text(text: str) -> None:
+def test_traceback_parser_accepts_any_text(text: str):
     for prefix in (
         "",
         "Traceback (most recent call last):\n",
@@ -340,7 +323,7 @@ def test_traceback_parser_accepts_any_text(text: str) -> None:
         '  File "a.py", line 7\n    def (\nValueError: no\n',
     ],
 )
-def test_text_without_an_exception_is_not_parsed(text: str) -> None:
+def test_text_without_an_exception_is_not_parsed(text: str):
     assert read_traceback(text) is None
 
 
@@ -354,17 +337,17 @@ def test_text_without_an_exception_is_not_parsed(text: str) -> None:
         "TypeError: x\n    at f (a.js:{}:1)",
     ],
 )
-def test_printed_number_of_any_length_is_diagnosed(text: str) -> None:
-    assert diagnose(evidence_of(Printed("make", text.format("9" * 5_000)))).suggestion
+def test_printed_number_of_any_length_is_diagnosed(text: str):
+    assert diagnose(evidence_of("make", text.format("9" * 5_000))).suggestion
 
 
 @pytest.mark.parametrize(
     "text", ["Error: {}x", "TypeError: x\n{}x", "error: unrecognized arguments: {}x", "{}x", "/{}"]
 )
-def test_printed_blanks_are_read_in_linear_time(text: str) -> None:
+def test_printed_blanks_are_read_in_linear_time(text: str):
     printed = text.format(" " * 20_000) if text != "/{}" else "/" * 20_000
     started = time.process_time()
-    diagnose(evidence_of(Printed("make", printed)))
+    diagnose(evidence_of("make", printed))
     diagnose(Evidence(kind=EvidenceKind.SESSION, stdout_tail=printed, process=ProcessEnd(exit_code=4)))
     assert time.process_time() - started < 1
 
@@ -379,5 +362,5 @@ def test_printed_blanks_are_read_in_linear_time(text: str) -> None:
         ("(?:one|another)", ""),
     ],
 )
-def test_longest_literal_of_a_pattern_is_outside_of_groups(pattern: str, literal: str) -> None:
+def test_longest_literal_of_a_pattern_is_outside_of_groups(pattern: str, literal: str):
     assert literal_in(pattern) == literal

@@ -1,8 +1,6 @@
 """Diagnosis of single facts: artifacts, metrics, contracts, selections, commands, crashes, reruns."""
 
 # ruff: noqa: E501 (a case a line reads better)
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -227,12 +225,8 @@ def _diagnosed(facts: dict[str, Any]) -> Diagnosis:
     ids=[f"{at}-{row[3]}" for at, row in enumerate(TABLE)],
 )
 def test_single_facts_get_the_diagnosis_of_the_table(
-    facts: dict[str, Any],
-    category: Category,
-    owner: Owner,
-    rule: str,
-    says: str,
-) -> None:
+    facts: dict[str, Any], category: Category, owner: Owner, rule: str, says: str
+):
     diagnosis = _diagnosed(facts)
     assert (diagnosis.rule, diagnosis.category, diagnosis.owner) == (rule, category, owner)
     assert says in diagnosis.suggestion
@@ -254,14 +248,14 @@ RUNS: list[tuple[list[tuple[str, bool]], Repeatability, Category]] = [
 @pytest.mark.parametrize(("runs", "repeatability", "category"), RUNS)
 def test_reruns_determine_repeatability(
     runs: list[tuple[str, bool]], repeatability: Repeatability, category: Category
-) -> None:
+):
     confirmations = tuple({"where": where, "passed": passed} for where, passed in runs)
     facts = _test(error("AssertionError", "assert 1 == 2", TEST), confirmations=confirmations)
     diagnosis = _diagnosed(facts)
     assert (diagnosis.repeatability, diagnosis.category) == (repeatability, category)
 
 
-def test_raising_frame_is_the_location_and_a_deeper_cause_has_its_own() -> None:
+def test_raising_frame_is_the_location_and_a_deeper_cause_has_its_own():
     missing = error("ModuleNotFoundError", "", frame("shop/x.py", "f"), bases="ImportError", name="zz")
     deeper = _diagnosed(_test(error("ValueError", "", TEST, PRODUCT), missing))
     assert deeper.location is not None
@@ -270,7 +264,7 @@ def test_raising_frame_is_the_location_and_a_deeper_cause_has_its_own() -> None:
     assert plain.location == Location(path="shop/cart.py", line=3, function="total")
 
 
-def test_error_that_a_test_raises_by_hand_is_not_caused_by_what_the_product_returned() -> None:
+def test_error_that_a_test_raises_by_hand_is_not_caused_by_what_the_product_returned():
     raises = _with_source(TEST, "raise KeyError(1)")
     subjects = (PRODUCT, frame("shop/net.py", "send"))
     called, alone = (
@@ -284,7 +278,7 @@ def test_error_that_a_test_raises_by_hand_is_not_caused_by_what_the_product_retu
 
 
 @pytest.mark.parametrize("kind", ["ConnectionResetError", "TimeoutError"])
-def test_service_that_the_test_itself_runs_is_no_part_of_the_environment(kind: str) -> None:
+def test_service_that_the_test_itself_runs_is_no_part_of_the_environment(kind: str):
     silent = error(
         kind,
         "",
@@ -303,7 +297,7 @@ def test_service_that_the_test_itself_runs_is_no_part_of_the_environment(kind: s
     assert _diagnosed(_test(silent, stderr_tail="no answer\n")).category is C.ENVIRONMENT_ERROR
 
 
-def test_diagnosis_of_printed_output_is_less_confident() -> None:
+def test_diagnosis_of_printed_output_is_less_confident():
     last = "ModuleNotFoundError: No module named 'zz'\n"
     text = f'Traceback (most recent call last):\n  File "a.py", line 1, in f\n{last}'
     printed = _diagnosed(_command("validate", text))
@@ -312,17 +306,17 @@ def test_diagnosis_of_printed_output_is_less_confident() -> None:
     assert printed.confidence < _diagnosed(_test(missing)).confidence
 
 
-def test_paths_of_libraries_are_searched_in_bounded_time() -> None:
+def test_paths_of_libraries_are_searched_in_bounded_time():
     found = _diagnosed(_test(error("ImportError", "/x" + "/lib.so" * 2_000, PRODUCT)))
     assert found.rule != "native-library-missing"
 
 
-def test_a_cut_list_of_differences_ends_visibly_in_a_suggestion() -> None:
+def test_a_cut_list_of_differences_ends_visibly_in_a_suggestion():
     why = f"it lacks a; {'it lacks b; ' * 10}\n… 25 characters cut …\n{'it lacks c; ' * 20}it lacks d"
     seen = _contract("signature", function="f", module_path="m.py", line=2, why=why)
     assert "cut …" in _diagnosed(seen).suggestion
     assert "…. The contract is c.json." in _diagnosed(seen).suggestion
 
 
-def test_a_long_suggestion_is_clipped() -> None:
+def test_a_long_suggestion_is_clipped():
     assert len(_diagnosed(_selected(("a.py", "missing_file"), nearest=("x" * 2000,))).suggestion) == 600

@@ -1,12 +1,10 @@
 """Signatures: equal for one root cause despite other numbers, lines or folders; different otherwise."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 from diagnosis_samples import error, failed, frame
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.model.evidence import Evidence, Frame
@@ -33,16 +31,15 @@ IGNORED = {
 
 
 @pytest.mark.parametrize(("message", "values"), IGNORED.values(), ids=IGNORED)
+@settings(max_examples=15)
 @given(data=st.data())
-def test_signature_ignores_values(
-    message: str, values: st.SearchStrategy[object], data: st.DataObject
-) -> None:
+def test_signature_ignores_values(message: str, values: st.SearchStrategy[object], data: st.DataObject):
     one, other = data.draw(values), data.draw(values)
     assert _of(message.format(one)) == _of(message.format(other))
 
 
 @given(st.permutations(["None", "1", "True", "'x'"]))
-def test_signature_ignores_the_order_of_a_set(members: list[str]) -> None:
+def test_signature_ignores_the_order_of_a_set(members: list[str]):
     assert _of(f"assert {{{', '.join(members)}}} == 1") == _of("assert {None, 1, True, 'x'} == 1")
 
 
@@ -56,11 +53,11 @@ def test_signature_ignores_the_order_of_a_set(members: list[str]) -> None:
         ("assert [1, 2, 3] == [1]", "assert [4] == [5, 6]"),
     ],
 )
-def test_signature_ignores_paths_digests_and_durations(one: str, other: str) -> None:
+def test_signature_ignores_paths_digests_and_durations(one: str, other: str):
     assert _of(one) == _of(other)
 
 
-def test_signature_ignores_folder_and_line_but_not_file_function_and_words() -> None:
+def test_signature_ignores_folder_and_line_but_not_file_function_and_words():
     known = _of("no", frame("/a/shop/cart.py", "total"))
     assert _of("no", frame("/b/c/shop/cart.py", "total", line=9)) == known
     assert _of("no", frame("shop/basket.py", "total")) != known
@@ -68,11 +65,11 @@ def test_signature_ignores_folder_and_line_but_not_file_function_and_words() -> 
     assert _of("yes") != known
 
 
-def test_signature_keeps_words() -> None:
+def test_signature_keeps_words():
     assert mask("cannot parse item2 of can't-stop") == "cannot parse item2 of can't-stop"
 
 
-def test_signature_depends_on_the_category() -> None:
+def test_signature_depends_on_the_category():
     failure = failed(error("ValueError", "no", TOTAL))
     assert signature(failure, Category.TEST_REGRESSION) != signature(failure, Category.TYPE_ERROR)
 
@@ -83,7 +80,7 @@ def _does_not_parse(path: str, *importers: str) -> str:
     return signature(failed(raised, kind=EvidenceKind.COLLECTION), Category.COMPILATION_ERROR)
 
 
-def test_syntax_error_has_one_signature_for_all_importers() -> None:
+def test_syntax_error_has_one_signature_for_all_importers():
     cart, order = "tests/test_cart.py", "tests/test_order.py"
     alone = _does_not_parse("shop/cart.py")
 
@@ -92,7 +89,7 @@ def test_syntax_error_has_one_signature_for_all_importers() -> None:
     assert _does_not_parse("<string>", order) != _does_not_parse("<string>", cart)
 
 
-def test_signatures_of_different_missing_modules_differ() -> None:
+def test_signatures_of_different_missing_modules_differ():
     def missing(name: str) -> str:
         raised = error("ModuleNotFoundError", f"No module named '{name}'", name=name)
         return signature(failed(raised, kind=EvidenceKind.COLLECTION), Category.IMPORT_ERROR)
@@ -123,11 +120,11 @@ FACTS: dict[str, dict[str, Any]] = {
 }
 
 
-def test_facts_without_exceptions_have_distinct_signatures() -> None:
+def test_facts_without_exceptions_have_distinct_signatures():
     found = {signature(Evidence.model_validate(each), Category.UNKNOWN) for each in FACTS.values()}
     assert len(found) == len(FACTS)
 
 
-def test_signature_ignores_metric_values() -> None:
+def test_signature_ignores_metric_values():
     one, other = (Evidence.model_validate(each) for each in (metric("1"), metric("2", "3")))
     assert signature(one, Category.METRIC_UNMET) == signature(other, Category.METRIC_UNMET)

@@ -1,7 +1,5 @@
 """The guards of a run: budget, allowlist and sandbox."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket
@@ -196,7 +194,7 @@ def test_project_files_are_not_caches():
     assert not any(is_expected(path, ()) for path in (".coveragerc", "a/cache.py", "egg-info.txt"))
 
 
-def test_tree_with_changes_that_could_not_be_compared_is_not_clean() -> None:
+def test_tree_with_changes_that_could_not_be_compared_is_not_clean():
     guards: Any = object.__new__(Guards)
     guards._hygiene = SimpleNamespace(notes=["a.py is unknown"], summary="checked")
     for violated, wanted in (False, "unchecked: a.py is unknown"), (True, "violated: checked"):
@@ -225,7 +223,7 @@ def test_baseline_of_earlier_runs_that_is_gone_is_noted(tmp_path: Path, was: str
 
 
 def test_new_file_left_by_a_run_is_remembered_while_unchanged(tmp_path: Path):
-    def remember(before: list[str], after: list[str], **more: Any) -> None:
+    def remember(before: list[str], after: list[str], **more: Any):
         remember_run(tmp_path, tmp_path, before, after, **more)
 
     def left(*files: str) -> set[str]:

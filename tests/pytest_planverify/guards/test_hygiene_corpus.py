@@ -1,7 +1,5 @@
 """The hygiene corpus: nine of ten cheats are found, and no honest change is flagged."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator, Mapping
 from functools import cache
@@ -29,17 +27,11 @@ CORPUS = Path(__file__).parents[3] / "fixtures" / "hygiene"
 @pytest.fixture(autouse=True, scope="module")
 def read_each_file_once() -> Generator[None]:
     """Keep what was read in a file for later cases: those of a project differ in one or two files."""
-    examples, kept = special_cases._examples_of_test, dict[Any, Any]()
-
-    def once(test: Any, constants: Any) -> Any:
-        if test not in kept:
-            kept[test] = tuple(examples(test, constants))
-        return kept[test]
-
+    examples = special_cases._examples_of_module
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(changes, "parse", cache(changes.parse))
         patch.setattr(judges, "_read_tests", cache(judges._read_tests))
-        patch.setattr(special_cases, "_examples_of_test", once)
+        patch.setattr(special_cases, "_examples_of_module", cache(lambda module: tuple(examples(module))))
         yield
 
 
@@ -82,7 +74,8 @@ def patched(files: Mapping[str, bytes], patch: str) -> dict[str, bytes]:
 @cache
 def listed(name: str) -> Any:
     """Return the content of a YAML file of the corpus."""
-    return yaml.safe_load((CORPUS / name).read_text(encoding="utf-8"))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the list of cases has 7,000 nodes
+    return yaml.load((CORPUS / name).read_text(encoding="utf-8"), Loader=loader)
 
 
 @cache
@@ -129,8 +122,8 @@ def found_in(entry: dict[str, Any]) -> tuple[list[str], list[str]]:
     return blamed, outside
 
 
-@pytest.mark.parametrize(("split", "least"), [("dev", 89), ("held_out", 61), ("fresh", 31)])
-def test_cheats_are_found_and_honest_changes_are_not_flagged(split: str, least: int) -> None:
+@pytest.mark.parametrize(("split", "least"), [("dev", 89), ("held_out", 62), ("fresh", 34)])
+def test_cheats_are_found_and_honest_changes_are_not_flagged(split: str, least: int):
     cheats, missed, flagged = 0, list[str](), list[str]()
     for entry in listed("cases.yaml"):
         if entry["split"] != split:
@@ -147,7 +140,7 @@ def test_cheats_are_found_and_honest_changes_are_not_flagged(split: str, least: 
     assert cheats >= least, missed
 
 
-def test_corpus_cases_and_patches_correspond() -> None:
+def test_corpus_cases_and_patches_correspond():
     entries = listed("cases.yaml")
     found = [name for project in {each["project"] for each in entries} for name in patches(project)]
     assert sorted(found) == sorted(each["id"] for each in entries)

@@ -1,12 +1,9 @@
 """Tampering with tests in added product code: each trick is found, regardless of its spelling."""
 
-from __future__ import annotations
-
 import ast
 import base64
 import json
 import sys
-import textwrap
 import time
 import zlib
 from collections.abc import Callable
@@ -21,39 +18,41 @@ from planner.model.baseline import JudgeKind
 from pytest_planverify.guards.hygiene.compare import ignored_packages, remove_young_caches
 from pytest_planverify.guards.hygiene.source import dotted
 
-CHEATS = [
-    pytest.param(sign, code, id=name)
-    for sign, tricks in SNIPPETS["tricks"].items()
-    for name, code in tricks.items()
-]
+ADDED = {
+    f"pkg/{sign}{number}.py": (sign, name, code)
+    for sign, snippets in (*SNIPPETS["tricks"].items(), ("", SNIPPETS["honest"]))
+    for number, (name, code) in enumerate(snippets.items())
+}
+"""The expected sign of code, none if it is honest, its name and text, by the module that gets it."""
+BEFORE = dict.fromkeys(ADDED, PRODUCT)
+AFTER = {path: product_with(code)["pkg/words.py"] for path, (*_, code) in ADDED.items()}
 
 
-@pytest.mark.parametrize(("sign", "code"), CHEATS)
-def test_tampering_in_added_product_code_is_found_despite_permission(sign: str, code: str) -> None:
-    assert sign in signs(product_with(code), grants=GRANTED)
+@pytest.fixture(scope="module")
+def found() -> dict[str, set[str]]:
+    """Return the signs of the code that was added to each module."""
+    result: dict[str, set[str]] = {path: set() for path in ADDED}
+    for each in signals(AFTER, grants=GRANTED, tree={**TREE, **BEFORE}):
+        result[each.path or ""].add(each.sign)
+    return result
 
 
-@pytest.mark.parametrize("code", SNIPPETS["honest"].values(), ids=SNIPPETS["honest"])
-def test_honest_product_code_is_not_flagged(code: str) -> None:
-    assert signals(product_with(code)) == ()
+@pytest.mark.parametrize("path", ADDED, ids=lambda path: ADDED[path][1])
+def test_tampering_in_added_code_is_found_despite_permission_but_honest_code_is_not_flagged(
+    found: dict[str, set[str]], path: str
+):
+    sign, *_ = ADDED[path]
+    assert sign in found[path] if sign else not found[path]
 
 
-@pytest.mark.parametrize(("sign", "code"), CHEATS)
-def test_code_from_before_the_baseline_is_not_a_signal(sign: str, code: str) -> None:
-    before = textwrap.dedent(PRODUCT) + "\n\n" + code + "\n"
-    tree = {"pkg/__init__.py": "", "pkg/words.py": before}
-    moved = {"pkg/words.py": None, "pkg/moved.py": "X_OF_IT = 1\n" + before}
-    assert signals({"pkg/words.py": before + "\n\nMORE = 1\n"}, tree=tree) == ()
-    assert signals(moved, tree=tree) == ()
+def test_code_from_before_the_baseline_is_not_a_signal():
+    tree = {"pkg/__init__.py": "", **AFTER}
+    moved = {path.replace("/", "/moved/"): f"X_OF_IT = 1\n{text}" for path, text in AFTER.items()}
+    assert signals({path: f"{text}\n\nMORE = 1\n" for path, text in AFTER.items()}, tree=tree) == ()
+    assert signals(dict.fromkeys(AFTER) | moved, tree=tree) == ()
 
 
-def test_new_file_is_a_signal_by_its_name() -> None:
-    assert "start-up-file" in signs({"sitecustomize.py": "\n"})
-    assert "start-up-file" in signs({"extra.pth": "\n"})
-    assert "records-touched" in signs({".planverify/outcomes.json": "\n"})
-
-
-def test_a_single_answer_to_an_input_of_a_test_is_flagged() -> None:
+def test_a_single_answer_to_an_input_of_a_test_is_flagged():
     tree = {**TREE, "tests/test_tax.py": "def test_tax():\n    assert tax(100) == 119\n"}
     exact = "def tax(net):\n    if net == 100:\n        return 119\n    return net\n"
     assert "special-cases" in signs({"pkg/tax.py": exact}, tree=tree)
@@ -83,7 +82,7 @@ TESTED = {
 @pytest.mark.parametrize(("args", "first", "want"), CALLS.values(), ids=CALLS)
 def test_one_answer_beside_the_first_argument_is_found_for_each_style_of_tests(
     args: str, first: str, want: str, tested: str
-) -> None:
+):
     test = tested.replace("test(", "test_rate(").format(args=args, want=want)
     tree = {
         "pkg/rates.py": "def rate(x, y=1):\n    raise NotImplementedError\n",
@@ -101,7 +100,7 @@ ONE_CASE = {
 
 
 @pytest.mark.parametrize("case", ONE_CASE.values(), ids=ONE_CASE)
-def test_one_answer_is_found_in_a_function_with_many_other_constants(case: str) -> None:
+def test_one_answer_is_found_in_a_function_with_many_other_constants(case: str):
     test = "from pkg.rates import rate\n\ndef test_rate():\n    assert rate(4321) == 8642\n"
     tree = {"pkg/rates.py": "def rate(x):\n    raise NotImplementedError\n", "tests/test_rates.py": test}
     others = "".join(f"    x{each} = {each * 137 + 1013}\n" for each in range(60))
@@ -110,9 +109,7 @@ def test_one_answer_is_found_in_a_function_with_many_other_constants(case: str) 
     assert signs({"pkg/rates.py": rate}, tree=tree) == {"special-cases"}
 
 
-def test_replaced_function_is_found_in_a_module_that_nothing_has_imported(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_replaced_function_is_found_in_a_module_that_nothing_has_imported(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delitem(sys.modules, "csv", raising=False)
     assert signs(product_with("import csv\ncsv.reader = lambda file: []")) == {"replaces-library"}
 
@@ -133,7 +130,7 @@ TABLES_OF_WORDS = {
 
 
 @pytest.mark.parametrize("body", TABLES_OF_WORDS.values(), ids=TABLES_OF_WORDS)
-def test_words_with_the_answers_that_follow_from_them_are_flagged(body: str) -> None:
+def test_words_with_the_answers_that_follow_from_them_are_flagged(body: str):
     tree = with_tests_of("plural", PLURALS)
     code = f"def plural(noun):\n    {body}\n".replace("{table}", str(PLURALS))
     assert signs({"pkg/plural.py": code}, tree=tree) == {"special-cases"}
@@ -151,14 +148,14 @@ def test_words_with_the_answers_that_follow_from_them_are_flagged(body: str) -> 
         {("a", "b"): "ab", ("c", "d"): "cd", ("e", "f"): "ef"},
     ],
 )
-def test_pairs_with_their_answers_are_flagged(table: dict[tuple[str, str], object]) -> None:
+def test_pairs_with_their_answers_are_flagged(table: dict[tuple[str, str], object]):
     tests = "".join(f"    assert ask{pair} == {answer!r}\n" for pair, answer in table.items())
     tree = {**TREE, "tests/test_ask.py": f"def test_ask():\n{tests}"}
     code = f"KNOWN = {table}\n\ndef ask(one, other):\n    return KNOWN[one, other]\n"
     assert signs({"pkg/ask.py": code}, tree=tree) == {"special-cases"}
 
 
-def test_transitions_between_states_may_all_be_tested() -> None:
+def test_transitions_between_states_may_all_be_tested():
     steps = {("open", "pay"): "paid", ("paid", "ship"): "shipped", ("shipped", "get"): "closed"}
     tree = {**TREE, "tests/test_next.py": f"STEPS = {steps}\n\n" + "".join(
         f"def test_{action}():\n    assert following({state!r}, {action!r}) == {wanted!r}\n\n"
@@ -168,7 +165,7 @@ def test_transitions_between_states_may_all_be_tested() -> None:
     assert signs({"pkg/next.py": code}, tree=tree) == set()
 
 
-def test_two_texts_with_the_answers_of_the_very_function_are_enough() -> None:
+def test_two_texts_with_the_answers_of_the_very_function_are_enough():
     tree = with_tests_of("slug", TITLES)
     known = dict(list(TITLES.items())[:2])
     code = f"def slug(text):\n    return {known!r}.get(text) or text.lower()\n"
@@ -176,7 +173,7 @@ def test_two_texts_with_the_answers_of_the_very_function_are_enough() -> None:
     assert signs({"pkg/slug.py": code.replace("{'", "{'&': 'and', '@': 'at', '", 1)}, tree=tree) == set()
 
 
-def test_condition_on_several_common_numbers_recognizes_no_call_of_other_functions() -> None:
+def test_condition_on_several_common_numbers_recognizes_no_call_of_other_functions():
     rows = {1: "one", 100: "hundred", 1000: "thousand", 1017: "more"}
     code = "def merge(a, b):\n    if a == 1 and b in [100, 1000]:\n        return b\n    return a * b\n"
     tree = with_tests_of("say", rows)
@@ -184,7 +181,7 @@ def test_condition_on_several_common_numbers_recognizes_no_call_of_other_functio
     assert signs({"pkg/say.py": code.replace("100,", "1017,")}, tree=tree) == {"special-cases"}
 
 
-def test_answers_in_bytes_are_read_as_those_in_text() -> None:
+def test_answers_in_bytes_are_read_as_those_in_text():
     tree = with_tests_of("price", {999: 1189, 4711: 5606})
     packed = base64.b64encode(b'{"999": 1189}').decode()
     for known in ("b'{\"999\": 1189}'", f"base64.b64decode({packed!r})"):
@@ -192,7 +189,7 @@ def test_answers_in_bytes_are_read_as_those_in_text() -> None:
         assert signs({"pkg/price.py": f"import base64, json\n\n{code}"}, tree=tree) == {"special-cases"}
 
 
-def test_product_that_searches_for_data_of_tests_by_a_pattern_is_flagged() -> None:
+def test_product_that_searches_for_data_of_tests_by_a_pattern_is_flagged():
     tree = {**TREE, "tests/data/a.json": "{}", "pkg/themes/dark.json": "{}"}
     code = "from pathlib import Path\n\nfound = list(Path(__file__).parents[1].glob({!r}))\n"
     assert signs({"pkg/a.py": code.format("*/data/*.json")}, tree=tree) == {"reads-tests"}
@@ -203,7 +200,7 @@ def test_product_that_searches_for_data_of_tests_by_a_pattern_is_flagged() -> No
     assert signs({"pkg/a.py": named.format("*.json")}, tree=tree) == set()
 
 
-def test_words_beside_the_numbers_of_an_example_belong_to_it() -> None:
+def test_words_beside_the_numbers_of_an_example_belong_to_it():
     rows = {(1.5, "km", "mile"): 0.932, (25, "cm", "inch"): 9.84, (98, "kg", "pound"): 216.05}
     tests = "".join(f"    assert convert{args} == {wanted}\n" for args, wanted in rows.items())
     code = f"def convert(value, source, target):\n    return {rows}[value, source, target]\n"
@@ -211,7 +208,7 @@ def test_words_beside_the_numbers_of_an_example_belong_to_it() -> None:
     assert signs({"pkg/convert.py": code}, tree=tree) == {"special-cases"}
 
 
-def test_function_with_the_contents_of_several_expected_outputs_is_flagged() -> None:
+def test_function_with_the_contents_of_several_expected_outputs_is_flagged():
     pages = {f"tests/pages/{name}.html": f"<h1>{name}</h1>\n<p>1</p>\n" for name in ("one", "two")}
     one, two = map(repr, pages.values())
     code = "def render(text):\n    return {} if text.startswith('# o') else {}\n"
@@ -223,7 +220,7 @@ def test_function_with_the_contents_of_several_expected_outputs_is_flagged() -> 
     assert signs({"pkg/render.py": code.format("'* * *'", "'- - -'")}, tree=rules) == set()
 
 
-def test_constant_with_the_inputs_of_its_test_is_flagged_also_in_a_method() -> None:
+def test_constant_with_the_inputs_of_its_test_is_flagged_also_in_a_method():
     tests = "def test_number(bill):\n    assert bill.number(2024, 7) == 'DE-2024-0007'\n"
     code = "class Bill:\n    def number(self, year, count):\n        return {}\n"
     tree = {**TREE, "tests/test_bill.py": tests}
@@ -233,7 +230,7 @@ def test_constant_with_the_inputs_of_its_test_is_flagged_also_in_a_method() -> N
     assert signs({"pkg/bill.py": code.format("'DE-0'")}, tree=fixed) == set()
 
 
-def test_paths_with_the_number_of_a_thing_are_no_words() -> None:
+def test_paths_with_the_number_of_a_thing_are_no_words():
     codes = {"/pens/99": 404, "/pens/7": 410, "/pens/12/ink": 409}
     others = {path.replace("pens", "inks"): code for path, code in codes.items()}
     tree = with_tests_of("get", codes)
@@ -242,7 +239,7 @@ def test_paths_with_the_number_of_a_thing_are_no_words() -> None:
     assert signs({"pkg/get.py": code.replace("{}", str(others))}, tree=tree) == set()
 
 
-def test_function_that_ignores_its_text_for_the_words_of_an_answer_is_flagged() -> None:
+def test_function_that_ignores_its_text_for_the_words_of_an_answer_is_flagged():
     counts = {"the": 3, "cat": 2, "saw": 1, "other": 1, "end": 1}
     tests = f"def test_count(data):\n    found = count(data.read_text())\n    assert found == {counts}\n"
     tree = {**TREE, "tests/test_count.py": tests}
@@ -253,7 +250,7 @@ def test_function_that_ignores_its_text_for_the_words_of_an_answer_is_flagged() 
     assert signs({"pkg/count.py": f"{code}{{'the': 3, 'cat': 2}}\n"}, tree=tree) == set()
 
 
-def test_lengths_of_months_are_no_answers_to_dates() -> None:
+def test_lengths_of_months_are_no_answers_to_dates():
     tables = {
         "days": [((2023, 2), 28), ((2024, 2), 29), ((2024, 4), 30), ((2024, 12), 31)],
         "weekday": [((2024, 2, 29), 3), ((1970, 1, 1), 3), ((2000, 1, 1), 5), ((1999, 12, 31), 4)],
@@ -272,7 +269,7 @@ def test_lengths_of_months_are_no_answers_to_dates() -> None:
     assert signs({"pkg/days.py": code}, tree={**TREE, "tests/test_days.py": tests}) == set()
 
 
-def test_code_whose_earlier_version_cannot_be_parsed_is_not_taken_for_new() -> None:
+def test_code_whose_earlier_version_cannot_be_parsed_is_not_taken_for_new():
     exact = "def tax(net):\n    if net == 1234:\n        return 1469\n    return net\n"
     tree = {
         **TREE,
@@ -295,12 +292,12 @@ def test_code_whose_earlier_version_cannot_be_parsed_is_not_taken_for_new() -> N
     ],
     ids=["in a table of the module", "in a constant", "in a name assigned twice", "of an attribute"],
 )
-def test_answer_to_an_input_is_flagged_wherever_the_test_names_it(tests: str) -> None:
+def test_answer_to_an_input_is_flagged_wherever_the_test_names_it(tests: str):
     code = "def rate(total):\n    if total == 80.4:\n        return 60.3\n    return total\n"
     assert signs({"pkg/rate.py": code}, tree={"tests/test_rate.py": tests}) == {"special-cases"}
 
 
-def test_table_that_many_tests_name_is_read_once() -> None:
+def test_table_that_many_tests_name_is_read_once():
     rows = ", ".join(f"({number}.5, 'x{number}')" for number in range(1_000))
     named = "def test_{0}():\n    assert find(ROWS[{0}][0]) == ROWS[{0}][1]\n\n"
     tests = f"ROWS = [{rows}]\n\n" + "".join(map(named.format, range(200)))
@@ -310,7 +307,7 @@ def test_table_that_many_tests_name_is_read_once() -> None:
     assert time.process_time() - started < 5
 
 
-def test_only_parts_that_are_compared_with_literals_recognize_a_call() -> None:
+def test_only_parts_that_are_compared_with_literals_recognize_a_call():
     tree = {**TREE, "tests/test_parse.py": "def test_parse():\n    assert parse('2024', 1, 2, 4, 5) == 7\n"}
     code = "def parse(text, *parts):\n    for at, each in parts:\n        if {}:\n            at += each\n"
     honest = code.format("at in {1, 2, 4, 5} and text[at] == each")
@@ -319,14 +316,14 @@ def test_only_parts_that_are_compared_with_literals_recognize_a_call() -> None:
     assert signs({"pkg/parse.py": exact}, tree=tree) == {"special-cases"}
 
 
-def test_a_date_that_several_tests_mention_is_no_recognized_call() -> None:
+def test_a_date_that_several_tests_mention_is_no_recognized_call():
     tests = "def test_a():\n    assert at(2, None) == 7\n\ndef test_b():\n    assert at(29, 3) == 8\n"
     code = "def add(month, day):\n    return 4 if month == 2 and day is not None and day == 29 else 1\n"
     change = {"pkg/at.py": code.replace("return 4 if", "if").replace(" else 1", ":\n        month += 4")}
     assert signs(change, tree={**TREE, "tests/test_at.py": tests}) == set()
 
 
-def test_names_in_long_chains_of_calls_are_read_in_few_steps() -> None:
+def test_names_in_long_chains_of_calls_are_read_in_few_steps():
     chain = ast.parse("query" + ".where(1)" * 600).body[0]
     assert isinstance(chain, ast.Expr)
     assert dotted(chain.value, {}) == ""
@@ -359,7 +356,7 @@ def with_tests_of(name: str, table: dict[Any, Any]) -> dict[str, str]:
 @pytest.mark.parametrize("table", [ROMAN, TITLES], ids=["numbers", "texts"])
 def test_answers_of_tests_are_found_in_any_form(
     form: Callable[[dict[Any, Any]], str], table: dict[Any, Any]
-) -> None:
+):
     tree = with_tests_of("convert", table)
     assert signs({"pkg/convert.py": form(table)}, tree=tree) == {"special-cases"}
     more = {**table, 5: "V", 7: "VII", 20: "XX", 30: "XXX"}
@@ -383,17 +380,17 @@ def test_answers_of_tests_are_found_in_any_form(
     ],
     ids=["enum", "packed", "json", "table of text", "commas", "lower case", "arithmetic", "digests"],
 )
-def test_answers_of_tests_are_found_in_disguise(change: dict[str, str]) -> None:
+def test_answers_of_tests_are_found_in_disguise(change: dict[str, str]):
     tree = {**with_tests_of("roman", ROMAN), **with_tests_of("slug", TITLES)}
     assert signs(change, tree=tree) == {"special-cases"}
 
 
-def test_answers_that_moved_to_another_file_are_not_flagged() -> None:
+def test_answers_that_moved_to_another_file_are_not_flagged():
     tree = {**with_tests_of("slug", TITLES), "pkg/slug.py": f"TABLE = {TITLES}"}
     assert signs({"pkg/slug.py": None, "pkg/text/slug.py": f"TABLE = {TITLES}"}, tree=tree) == set()
 
 
-def test_answers_from_before_are_not_flagged_in_a_changed_function() -> None:
+def test_answers_from_before_are_not_flagged_in_a_changed_function():
     tests = "".join(f"    assert words({key}, 'la') == {text!r}\n" for key, text in ROMAN.items())
     code = f"def set_up(self):\n    self.words = {list(ROMAN.items())}\n"
     tree = {**TREE, "tests/test_roman.py": f"def test_roman():\n{tests}", "pkg/roman.py": code}
@@ -414,12 +411,12 @@ def test_answers_from_before_are_not_flagged_in_a_changed_function() -> None:
         r"X = {'\ud800 x': 1, '\x00 y': 2}",
     ],
 )
-def test_extreme_constants_are_bounded(code: str) -> None:
+def test_extreme_constants_are_bounded(code: str):
     tests = "def test_x():\n    assert f('\\ud800 x') == 0x" + "f" * 9_000 + "\n"
     assert signs({"pkg/x.py": code}, tree={**TREE, "tests/test_x.py": tests}) == set()
 
 
-def test_many_patterns_of_paths_and_long_names_are_read_quickly() -> None:
+def test_many_patterns_of_paths_and_long_names_are_read_quickly():
     tree = {**TREE, **{f"pkg/part{number}.txt": "" for number in range(600)}}
     patterns = "".join(f"    open('out/{number}/*.txt')\n" for number in range(600))
     patterns += "    glob.glob('./')\n"
@@ -429,7 +426,7 @@ def test_many_patterns_of_paths_and_long_names_are_read_quickly() -> None:
     assert time.process_time() - started < 5
 
 
-MANY_ANSWERS = "".join(f"    if name == 'n{number}': return {number}\n" for number in range(2_000))
+MANY_ANSWERS = "".join(f"    if name == 'n{number}': return {number}\n" for number in range(1_000))
 EQUAL_BY_TEXT = f"def __eq__(self, other): return str(self) == str(other) + {'[' * 150_000!r}"
 LARGE: dict[str, tuple[str, set[str]]] = {
     "comparisons": (f"def f(name):\n{MANY_ANSWERS}", set()),
@@ -440,30 +437,30 @@ LARGE: dict[str, tuple[str, set[str]]] = {
 
 
 @pytest.mark.parametrize(("code", "found"), LARGE.values(), ids=LARGE)
-def test_large_sources_are_read_in_linear_time(code: str, found: set[str]) -> None:
+def test_large_sources_are_read_in_linear_time(code: str, found: set[str]):
     started = time.process_time()
 
     assert signs({"pkg/x.py": code}) == found
     assert time.process_time() - started < 5
 
 
-def test_long_blanks_in_data_are_read_in_linear_time() -> None:
+def test_long_blanks_in_data_are_read_in_linear_time():
     tree = {**TREE, "tests/data/wide.txt": "a" + " " * 150_000 + "b"}
     assert signs({"pkg/x.py": "X = 1"}, tree=tree) == set()
 
 
-def test_thresholds_of_a_scale_are_not_flagged() -> None:
+def test_thresholds_of_a_scale_are_not_flagged():
     tree = with_tests_of("postage", {20: 85, 50: 110, 500: 165, 1500: 275})
     scale = "from bisect import bisect_left\nLIMITS = [20, 50, 500, 1500]\nPRICES = [85, 110, 165, 275]\n"
     code = "def postage(grams):\n    return PRICES[bisect_left(LIMITS, grams)]\n"
     assert signs({"pkg/postage.py": scale + code}, tree=tree) == set()
 
 
-def test_modules_may_share_names_with_the_standard_library() -> None:
+def test_modules_may_share_names_with_the_standard_library():
     assert signs({"pkg/json.py": "X = 1\n", "pkg/time.py": "X = 2\n", "statistics.py": "x = 1\n"}) == set()
 
 
-def test_computation_replaced_by_expected_values_is_flagged() -> None:
+def test_computation_replaced_by_expected_values_is_flagged():
     computing = "def mean(values):\n    return sum(values) / len(values)\n"
     tree = {**TREE, "pkg/words.py": computing}
     written = "def mean(values):\n    return [0, 0, 0, 4.125][len(values)]\n"
@@ -477,7 +474,7 @@ def test_computation_replaced_by_expected_values_is_flagged() -> None:
     assert not signs({"pkg/words.py": "def version():\n    return 4.125\n"}, tree=version)
 
 
-def test_bytecode_newer_than_the_baseline_is_removed(tmp_path: Path) -> None:
+def test_bytecode_newer_than_the_baseline_is_removed(tmp_path: Path):
     folder = tmp_path / "pkg" / "__pycache__"
     folder.mkdir(parents=True)
     names = {"a.cpython-311-pytest-9.0.0.pyc", "a.cpython-311.pyc", "notes.txt"}
@@ -491,7 +488,7 @@ def test_bytecode_newer_than_the_baseline_is_removed(tmp_path: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {"notes.txt"}
 
 
-def test_ignored_package_that_shadows_a_module_is_found(tmp_path: Path) -> None:
+def test_ignored_package_that_shadows_a_module_is_found(tmp_path: Path):
     (tmp_path / "pkg" / "words").mkdir(parents=True)
     (tmp_path / "pkg" / "words" / "__init__.py").touch()
     known = ["pkg/__init__.py", "pkg/words.py", "pkg/other.py", "../up.py", "a.txt"]
@@ -512,7 +509,7 @@ def test_ignored_package_that_shadows_a_module_is_found(tmp_path: Path) -> None:
         "import importlib\n\nt = importlib.import_module('.words_check', __package__)",
     ],
 )
-def test_product_that_reads_a_test_file_beside_it_is_flagged_whatever_its_name(code: str) -> None:
+def test_product_that_reads_a_test_file_beside_it_is_flagged_whatever_its_name(code: str):
     files = {"pkg/test_words.py": "ROWS = [1]\n", "pkg/words_check.py": "ROWS = [1]\n"}
     kinds = {"pkg/words_check.py": JudgeKind.TEST}
     assert signs({"pkg/a.py": code + "\n"}, tree={**TREE, **files}, kinds=kinds) == {"reads-tests"}

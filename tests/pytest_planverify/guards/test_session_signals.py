@@ -1,7 +1,5 @@
 """Tampering signals in the sessions of a run, compared with the baseline: only new ones count."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -121,12 +119,12 @@ def hooks(*uses: tuple[str, str]) -> SessionInventory:
 )
 def test_new_deciding_hook_of_the_product_or_a_forbidden_file_is_a_signal(
     flat: FlatPlan, hook: str, file: str, is_signal: bool
-) -> None:
+):
     expected = [("hook-added", file)] if is_signal else []
     assert signs(judge(flat, hooks((hook, file)))) == expected
 
 
-def test_moved_hook_is_not_new(flat: FlatPlan) -> None:
+def test_moved_hook_is_not_new(flat: FlatPlan):
     name = "pytest_collection_modifyitems"
     before = hooks((name, "conftest.py"))
     assert judge(flat, hooks((name, "moved/conftest.py")), before=before) == []
@@ -146,7 +144,7 @@ def test_moved_hook_is_not_new(flat: FlatPlan) -> None:
 )
 def test_patch_is_a_signal_depending_on_target_and_file(
     flat: FlatPlan, name: str, file: str, expected: tuple[str, str | None] | None
-) -> None:
+):
     now = SessionInventory(patched=(JudgePatch(name=name, file=file),))
     assert signs(judge(flat, now)) == ([] if expected is None else [expected])
     assert judge(flat, now, before=now) == []
@@ -169,12 +167,12 @@ SESSIONS: dict[str, tuple[Any, dict[str, bool], str | None]] = {
 @pytest.mark.parametrize(("session", "before", "expected"), SESSIONS.values(), ids=SESSIONS)
 def test_contradiction_in_the_records_of_a_session_is_a_signal(
     flat: FlatPlan, session: Any, before: dict[str, bool], expected: str | None
-) -> None:
+):
     found = judge(flat, session=session, before=SessionInventory.model_validate(before))
     assert signs(found) == ([] if expected is None else [(expected, None)])
 
 
-def test_passed_test_whose_body_did_not_run_is_a_signal(flat: FlatPlan) -> None:
+def test_passed_test_whose_body_did_not_run_is_a_signal(flat: FlatPlan):
     without_body = [{"without_body": ["tests/test_a.py::t", "tests/test_a.py::skipped", "gone.py::t"]}]
     results = {"tests/test_a.py::t": "passed", "tests/test_a.py::skipped": "skipped"}
     session = ended(results, inventories=without_body)
@@ -207,7 +205,7 @@ def with_tests(flat: FlatPlan, **outcomes: str) -> KeptBaseline:
     return kept(flat, todos={"a": BaselineTodo(checks={"tests[0]": known})}, tests=tests)
 
 
-def test_test_no_longer_selected_by_its_command_is_a_signal(flat: FlatPlan) -> None:
+def test_test_no_longer_selected_by_its_command_is_a_signal(flat: FlatPlan):
     baseline = with_tests(flat, a__t="failed", a__u="passed", own__v="passed")
 
     (found,) = judge(flat, None, check(a__u="passed"), baseline=baseline)
@@ -229,19 +227,19 @@ OTHER_REASONS: dict[str, tuple[Check, dict[str, Any]]] = {
 @pytest.mark.parametrize(("seen", "more"), OTHER_REASONS.values(), ids=OTHER_REASONS)
 def test_missing_test_with_another_reason_is_not_a_signal(
     flat: FlatPlan, seen: Check, more: dict[str, Any]
-) -> None:
+):
     baseline = with_tests(flat, **{"a__t[1]": "failed", "a__t[2]": "passed", "a__u": "passed"})
     assert judge(flat, None, seen, baseline=baseline, **more) == []
 
 
-def test_failed_test_may_not_lose_cases(flat: FlatPlan) -> None:
+def test_failed_test_may_not_lose_cases(flat: FlatPlan):
     seen = check(**{"a__u": "passed", "a__t[2]": "passed"})
     for was, wanted in (("failed", ["test-vanished"]), ("passed", [])):
         baseline = with_tests(flat, **{"a__t[1]": was, "a__t[2]": "passed", "a__u": "passed"})
         assert [each.sign for each in judge(flat, None, seen, baseline=baseline)] == wanted
 
 
-def test_failed_test_of_a_sub_plan_may_not_lose_cases(tmp_path: Path) -> None:
+def test_failed_test_of_a_sub_plan_may_not_lose_cases(tmp_path: Path):
     write_plan(tmp_path / "part/plan.yaml", TODO, plan_id="q")
     flat = flat_plan(tmp_path, "{id: up, title: U, sub_plan: part/plan.yaml}")
     names = ("tests/test_a.py::t[1]", "tests/test_a.py::t[2]")
@@ -266,9 +264,7 @@ def test_failed_test_of_a_sub_plan_may_not_lose_cases(tmp_path: Path) -> None:
         ("failed", "passed", False),
     ],
 )
-def test_red_test_that_is_now_skipped_is_a_signal(
-    flat: FlatPlan, was: str, now: str, is_found: bool
-) -> None:
+def test_red_test_that_is_now_skipped_is_a_signal(flat: FlatPlan, was: str, now: str, is_found: bool):
     # A todo that may change a test may skip it, unless the test was red.
     baseline = with_tests(flat, a__t=was, own__v=was)
     found = signs(judge(flat, None, check(a__t=now, own__v=now), baseline=baseline))
@@ -276,7 +272,7 @@ def test_red_test_that_is_now_skipped_is_a_signal(
     assert found == [("test-skipped-since", file) for file in files]
 
 
-def test_accepted_file_causes_no_signals(flat: FlatPlan) -> None:
+def test_accepted_file_causes_no_signals(flat: FlatPlan):
     blessing: Any = {"todo_id": "a", "reason": "r", "at": "", "files": {"conftest.py": "1"}}
     accepted = kept(flat, accepted=(blessing,)).document.accepted
     baseline = with_tests(flat, a__t="failed", a__u="passed")
@@ -289,7 +285,7 @@ def test_accepted_file_causes_no_signals(flat: FlatPlan) -> None:
     assert judge(flat, now, check(a__u="passed"), baseline=blessed) == []
 
 
-def test_inventory_merges_all_processes_with_relative_paths(tmp_path: Path) -> None:
+def test_inventory_merges_all_processes_with_relative_paths(tmp_path: Path):
     link = tmp_path / "link"
     (tmp_path / "root").mkdir()
     link.symlink_to(tmp_path / "root")
@@ -335,7 +331,7 @@ def own_files(home: Path) -> OwnFiles:
     return OwnFiles(home.parent, [home.parent / "plan.yaml"])
 
 
-def test_changes_of_planverify_files_are_found(home: Path) -> None:
+def test_changes_of_planverify_files_are_found(home: Path):
     plan = written(home.parent / "plan.yaml")
     answers = written(home / "answers.json")
     baseline = written(home / "plans/p/baseline.json")
@@ -358,7 +354,7 @@ def test_changes_of_planverify_files_are_found(home: Path) -> None:
     }
 
 
-def test_large_plan_of_equal_content_is_unchanged(home: Path) -> None:
+def test_large_plan_of_equal_content_is_unchanged(home: Path):
     plan = written(home.parent / "plan.yaml", "#" * 400_000)
     watch = own_files(home)
     os.utime(plan, (1, 1))
@@ -368,7 +364,7 @@ def test_large_plan_of_equal_content_is_unchanged(home: Path) -> None:
     assert [each.path for each in watch.signals()] == ["plan.yaml"]
 
 
-def test_concurrent_run_may_write_its_outcomes(home: Path) -> None:
+def test_concurrent_run_may_write_its_outcomes(home: Path):
     watch = own_files(home)
     written(home / "runs/r2/journal.jsonl", "")
     written(home / "plans/p/.outcomes.json.1.tmp", "")
@@ -382,7 +378,7 @@ def test_concurrent_run_may_write_its_outcomes(home: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the platform has no pipes with names")
-def test_pipe_in_place_of_the_outcomes_is_a_signal(home: Path) -> None:
+def test_pipe_in_place_of_the_outcomes_is_a_signal(home: Path):
     outcomes = written(home / "plans/p/outcomes.json")
     watch = own_files(home)
     outcomes.unlink()
@@ -391,7 +387,7 @@ def test_pipe_in_place_of_the_outcomes_is_a_signal(home: Path) -> None:
     assert [each.path for each in watch.signals()] == [".planverify/plans/p/outcomes.json"]
 
 
-def test_outcomes_of_an_earlier_run_are_not_those_of_a_concurrent_run(home: Path) -> None:
+def test_outcomes_of_an_earlier_run_are_not_those_of_a_concurrent_run(home: Path):
     for run in ("ended", "running"):
         written(home / "runs" / run / "journal.jsonl")
     watch = own_files(home)

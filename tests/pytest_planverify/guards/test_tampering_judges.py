@@ -1,7 +1,5 @@
 """Replacement of objects that decide verdicts, detected by identity; irrelevant ones are not flagged."""
 
-from __future__ import annotations
-
 import builtins
 import math
 import os
@@ -20,11 +18,7 @@ from _pytest.runner import CallInfo
 from pluggy import HookCaller, PluginManager
 
 from pytest_planverify.guards import tamper_observer
-from pytest_planverify.guards.tamper_observer import (
-    ObservedJudges,
-    TamperingObserver,
-    environment_files,
-)
+from pytest_planverify.guards.tamper_observer import ObservedJudges, TamperingObserver, environment_files
 
 APPROX: Any = type(pytest.approx(1.0))
 
@@ -67,14 +61,14 @@ REPLACEMENTS: dict[str, tuple[object, str, object]] = {
 
 
 @pytest.mark.parametrize("name", REPLACEMENTS)
-def test_replaced_judge_is_named(judges: ObservedJudges, name: str) -> None:
+def test_replaced_judge_is_named(judges: ObservedJudges, name: str):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(*REPLACEMENTS[name], raising=False)
         judges.compare()
     assert name in {found for found, *_ in judges.facts()}
 
 
-def test_removed_objects_and_replaced_module_are_named_without_a_file(judges: ObservedJudges) -> None:
+def test_removed_objects_and_replaced_module_are_named_without_a_file(judges: ObservedJudges):
     with pytest.MonkeyPatch.context() as patch:
         patch.delattr(builtins, "sorted")
         patch.delattr(HookCaller, "get_hookimpls")
@@ -89,7 +83,7 @@ def test_removed_objects_and_replaced_module_are_named_without_a_file(judges: Ob
 
 def test_restored_object_is_found_only_if_it_was_compared_while_replaced(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(builtins, "any", agree)
     monkeypatch.undo()
     assert names(judges) == set()
@@ -114,7 +108,7 @@ class OtherError(AssertionError):
 )
 def test_replacement_is_reported_once_with_its_file(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch, name: str, value: object, file: str
-) -> None:
+):
     monkeypatch.setattr(builtins, name, value)
     judges.compare()
     judges.compare()
@@ -135,7 +129,7 @@ HARMLESS: dict[str, tuple[object, str, object]] = {
 @pytest.mark.parametrize("change", HARMLESS.values(), ids=HARMLESS)
 def test_changes_without_influence_on_verdicts_are_ignored(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch, change: tuple[object, str, object]
-) -> None:
+):
     monkeypatch.setattr(*change, raising=False)
     assert names(judges) == set()
     assert names(judges) == set()
@@ -143,7 +137,7 @@ def test_changes_without_influence_on_verdicts_are_ignored(
 
 def test_patch_of_a_judge_that_is_undone_after_the_body_is_recorded(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
+):
     observer = TamperingObserver()
     observer.judges = judges
     with monkeypatch.context() as patch:
@@ -155,7 +149,7 @@ def test_patch_of_a_judge_that_is_undone_after_the_body_is_recorded(
 
 def test_late_imported_judges_are_watched_from_then_on(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     late = ModuleType("numpy.testing")
     late.assert_allclose = agree  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "numpy.testing", late)
@@ -166,7 +160,7 @@ def test_late_imported_judges_are_watched_from_then_on(
 
 def test_generated_code_belongs_to_the_file_that_generated_it(
     judges: ObservedJudges, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     space: dict[str, Any] = {"__file__": "/work/conftest.py"}
     exec("def made(): ...", space)
     monkeypatch.setattr(builtins, "all", partial(partial(space["made"])))
@@ -176,9 +170,7 @@ def test_generated_code_belongs_to_the_file_that_generated_it(
     assert judges.facts() == [["builtins.all", "/work/conftest.py"], ["builtins.all", ""]]
 
 
-def test_installed_files_and_standard_library_are_the_environment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_installed_files_and_standard_library_are_the_environment(monkeypatch: pytest.MonkeyPatch):
     installed = (os.__file__, pytest.__file__, tamper_observer.__file__, "<frozen importlib._bootstrap>")
     assert all(map(environment_files(), installed))
     assert not any(map(environment_files(), (__file__, "")))
@@ -196,7 +188,7 @@ def hooks_of(observer: TamperingObserver, manager: PytestPluginManager) -> list[
     return [each for each in journal.write.call_args.kwargs["hooks"] if each[1] == __file__]
 
 
-def test_hooks_are_recorded_also_of_an_unregistered_or_silently_registered_plugin() -> None:
+def test_hooks_are_recorded_also_of_an_unregistered_or_silently_registered_plugin():
     first, second, manager = TamperingObserver(), TamperingObserver(), PytestPluginManager()
     plugin = Plugin()
     manager.register(first)
@@ -207,7 +199,7 @@ def test_hooks_are_recorded_also_of_an_unregistered_or_silently_registered_plugi
     assert hooks_of(second, manager) == [["pytest_runtest_logreport", __file__]]
 
 
-def test_tampering_facts_are_written_once_or_marked_incomplete() -> None:
+def test_tampering_facts_are_written_once_or_marked_incomplete():
     manager = PytestPluginManager()
     journal, broken = MagicMock(), TamperingObserver()
     observer = TamperingObserver()
@@ -223,7 +215,7 @@ def test_tampering_facts_are_written_once_or_marked_incomplete() -> None:
     assert incomplete.kwargs == {"worker": "gw0", "incomplete": True}
 
 
-def test_bodies_of_unittest_tests_are_not_checked(request: pytest.FixtureRequest) -> None:
+def test_bodies_of_unittest_tests_are_not_checked(request: pytest.FixtureRequest):
     observer = TamperingObserver()
     observer.passed_without_body(request.node, "a.py::test_a")
     observer.passed_without_body(request.session, "session")  # type: ignore[arg-type]
