@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from record_samples import FAILURE, Session, command
 
 from planner.model.verdicts import EvidenceKind, TestOutcome, Verdict
-from pytest_planverify.checks.result import Judgement, file_of
+from pytest_planverify.checks.result import Judgement
 from pytest_planverify.session.judge import judge, judge_missing_files
 from pytest_planverify.session.records import WorkerRecord
 
@@ -77,7 +77,7 @@ def test_skip_reason_is_reported_also_for_skipped_files():
 
 
 def test_expression_that_selects_no_test_is_named():
-    wanted = dataclasses.replace(command("a.py"), expression="-k 'not test'")
+    wanted = command("a.py", expression="-k 'not test'")
 
     (evidence,) = judge(wanted, Session().collected().ended(5)).evidence
 
@@ -129,24 +129,15 @@ def test_duration_of_tests_is_at_most_the_time_that_the_parent_observed():
 KILLED = {"signal": "SIGKILL", "timed_out": True}
 IN_TEST = {"nodeid": "a.py::0"}
 OF_SESSION, OF_FILE, OF_TEST = EvidenceKind.SESSION, EvidenceKind.COLLECTION, EvidenceKind.TEST
+GREEN_BUT, STOPPED = "the tests passed, but then the session", "was stopped after 10 s"
 DEATHS: dict[str, tuple[tuple[str, ...] | None, dict[str, Any], EvidenceKind, str]] = {
     "before the collection": (None, {}, OF_SESSION, "the session ended the process with SIGSEGV"),
     "killed before it": (None, KILLED, OF_SESSION, "the session was stopped after 10 s"),
     "in a file": (None, {"file": "a.py"}, OF_FILE, "a.py ended the process with SIGSEGV"),
     "in a test": (("crashed", "passed"), IN_TEST, OF_TEST, "a.py::0 ended the process with SIGSEGV"),
     "killed in a test": (("timeout",), IN_TEST | KILLED, OF_TEST, "a.py::0 was stopped after 10 s"),
-    "after green tests": (
-        ("passed",),
-        {},
-        OF_SESSION,
-        "the tests passed, but then the session ended with SIGSEGV",
-    ),
-    "killed after green tests": (
-        ("passed",),
-        KILLED,
-        OF_SESSION,
-        "the tests passed, but then the session did not end, and was stopped after 10 s",
-    ),
+    "after green tests": (("passed",), {}, OF_SESSION, f"{GREEN_BUT} ended with SIGSEGV"),
+    "killed after them": (("passed",), KILLED, OF_SESSION, f"{GREEN_BUT} did not end, and {STOPPED}"),
 }
 
 
@@ -201,15 +192,6 @@ def test_test_that_passed_only_on_rerun_is_flaky():
     assert judge(command(), first_left_nothing.ended(0)).verdict is Verdict.FLAKY
 
 
-def test_missing_test_file_fails_its_command_with_a_suggestion():
-    judgement = judge_missing_files(command("test_on.py", "b.py"), [("test_on.py", ["test_one.py"])])
-
-    assert (judgement.verdict, judgement.exit_code) == (Verdict.FAILED, 4)
-    (evidence,) = judgement.evidence
-    assert evidence.headline == "test_on.py does not exist"
-    assert evidence.selectors[0].nearest == ("test_one.py",)
-
-
 def test_collection_error_fails_the_command():
     session = Session().feed(
         "collection_failure", nodeid="a.py", path="/x", evidence={"kind": "collection"}
@@ -220,10 +202,6 @@ def test_collection_error_fails_the_command():
 
     assert judgement.verdict is Verdict.FAILED
     assert [each.nodeid for each in judgement.evidence] == ["a.py"]
-
-
-def test_file_names_are_normalised():
-    assert file_of("./a//b/../c.py::x[../y]") == "a/c.py"
 
 
 # -- narrowed by the user --------------------------------------------------------------------------
@@ -249,16 +227,16 @@ def test_narrowed_criterion_is_never_passed(
 # -- sessions that ran no tests --------------------------------------------------------------------
 
 
-def test_command_with_a_missing_test_names_it_and_its_file():
+def test_missing_test_or_file_is_named_with_similar_ones():
     missing = "/root/sub/extra_a.py::gone"
-    session = Session().feed("not_found", arguments=[missing], nearest={missing: ["went"]})
+    session = Session().feed("not_found", arguments=[missing], nearest={missing: ["went"]}).ended(4)
+    of_test = judge(command("a.py::gone", "./sub//b/../extra_a.py::gone"), session)
+    of_file = judge_missing_files(command("test_on.py", "b.py"), [("test_on.py", ["test_one.py"])])
 
-    judgement = judge(command("a.py::gone", "sub/extra_a.py::gone"), session.ended(4))
-
-    (evidence,) = judgement.evidence
-    found = [(each.text, each.nearest) for each in evidence.selectors]
-    assert found == [("sub/extra_a.py::gone", ("sub/extra_a.py::went",))]
-    assert judgement.exit_code == 4
+    for judgement, nearest in ((of_test, "sub/extra_a.py::went"), (of_file, "test_one.py")):
+        assert (judgement.verdict, judgement.exit_code) == (Verdict.FAILED, 4)
+        assert [each.nearest for each in judgement.evidence[0].selectors] == [(nearest,)]
+    assert of_file.evidence[0].headline == "test_on.py does not exist"
 
 
 COMPLAINT = "pytest: error: unrecognized arguments: --foo"
@@ -308,11 +286,7 @@ _WARNING = "while parsing the following warning configuration:\n\n  no::x\n\ninv
         (("-k", "a or"), "Wrong expression passed to '-k': a or: at column 5", "-k 'a or'"),
         (("-o", "no"), "-o/--override-ini expects option=value style (got: 'no').", "-o no"),
         (("-W", "no::x"), _WARNING, "-W no::x"),
-        (
-            ("-m", "slow"),
-            "Unknown marker(s) in '-m' expression: slow. Use 'pytest --markers' to see",
-            "-m slow",
-        ),
+        (("-m", "slow"), "Unknown marker(s) in '-m' expression: slow. Use 'pytest --markers'", "-m slow"),
         (("--hypothesis-profile=x",), _PROFILE, "--hypothesis-profile=x"),
         (("-p", "no:cov", "-p", "no:x"), "error: unrecognized arguments: -q9 --cov-report=x", "-p no:cov"),
         (("-p", "no:pytest_cov"), "error: unrecognized arguments: --cov", "-p no:pytest_cov"),
@@ -346,18 +320,15 @@ def test_session_that_cannot_start_fails_with_or_without_a_record(written: str |
     assert [each.headline for each in judgement.evidence] == [headline]
 
 
-def test_internal_error_after_collection_fails_the_session():
-    text = "Traceback (most recent call last):\npytest.PytestConfigWarning: Unknown config option: x"
-    session = Session().collected("test_a.py::test_a").feed("internal_error", text=text).ended(3)
-
-    judgement = judge(command(), session)
-
-    assert (judgement.verdict, judgement.exit_code) == (Verdict.FAILED, 3)
-    assert judgement.reason == "pytest.PytestConfigWarning: Unknown config option: x"
-    assert [each.kind for each in judgement.evidence] == [EvidenceKind.SESSION]
-
-
 # -- how the session ended ---------------------------------------------------------------------------
+
+
+def finished(*outcomes: str, **facts: Any) -> Session:
+    return session_of(*outcomes).feed("session_finished", exit_status=1, **facts)
+
+
+def stopped(reason: str) -> WorkerRecord:
+    return session_of("passed", "-").feed("stopped", reason=reason).ended(2)
 
 
 def unfinished_xdist(status: int) -> WorkerRecord:
@@ -366,29 +337,41 @@ def unfinished_xdist(status: int) -> WorkerRecord:
     return session.collected("a").test("a").ended(status)
 
 
-@pytest.mark.parametrize(
-    ("record", "status", "contradiction"),
-    [
-        (session_of("passed").ended(1), 1, "the session returned 1"),
-        (session_of("passed").ended(5), 5, "the session returned 5"),
-        (session_of("passed").record, None, "then the session ended with no exit status"),
-        (
-            session_of("passed").feed("session_finished", exit_status=1, coverage=[60.25, 90]).ended(1),
-            1,
-            "they cover 60.25 %, and the limit is 90 %",
-        ),
-        (unfinished_xdist(0), 0, "a process of pytest-xdist did not finish its session"),
-        (unfinished_xdist(1), 1, "the session returned 1"),
-    ],
-    ids=["1", "5", "none", "coverage", "xdist and 0", "xdist and 1"],
-)
-def test_passed_tests_in_a_session_that_ended_otherwise_fail(
-    record: WorkerRecord, status: int | None, contradiction: str
-):
+WARNING = "pytest.PytestConfigWarning: Unknown config option: x"
+INTERNAL_ERROR = {"text": f"Traceback (most recent call last):\n{WARNING}"}
+BUT, NOT_RUN = "the tests passed, but", "1 test did not run:"
+ENDS: dict[str, tuple[WorkerRecord, int | None, str]] = {
+    "status 1": (session_of("passed").ended(1), 1, f"{BUT} the session returned 1"),
+    "status 5": (session_of("passed").ended(5), 5, f"{BUT} the session returned 5"),
+    "no status": (session_of("passed").record, None, f"{GREEN_BUT} ended with no exit status"),
+    "coverage": (
+        finished("passed", coverage=[60.25, 90]).ended(1),
+        1,
+        f"{BUT} they cover 60.25 %, and the limit is 90 %",
+    ),
+    "xdist": (unfinished_xdist(0), 0, f"{BUT} a process of pytest-xdist did not finish its session"),
+    "xdist and 1": (unfinished_xdist(1), 1, f"{BUT} the session returned 1"),
+    "own code": (stopped("a"), 2, f"{NOT_RUN} a"),
+    "internal error": (session_of("-").feed("internal_error", **INTERNAL_ERROR).ended(3), 3, WARNING),
+}
+INCONCLUSIVE: dict[str, tuple[WorkerRecord, int | None, str]] = {
+    "early end": (finished("passed", "-").record, None, f"{NOT_RUN} the session ended before they ran"),
+    "limit": (finished("passed", "-", stopped="after 1").record, None, f"{NOT_RUN} after 1"),
+    "death": (session_of("-").died(code=7), None, f"{NOT_RUN} the session ended with exit status 7"),
+    "interrupt": (stopped("KeyboardInterrupt: "), 2, f"{NOT_RUN} KeyboardInterrupt: "),
+}
+
+
+@pytest.mark.parametrize("name", [*ENDS, *INCONCLUSIVE])
+def test_session_that_ended_otherwise_than_its_passed_tests_does_not_pass_and_says_why(name: str):
+    record, status, reason = (ENDS | INCONCLUSIVE)[name]
+
     judgement = judge(command(), record)
 
-    assert (judgement.verdict, judgement.exit_code) == (Verdict.FAILED, status)
-    assert judgement.reason == f"the tests passed, but {contradiction}"
+    verdict = Verdict.FAILED if name in ENDS else Verdict.INCONCLUSIVE
+    kind = EvidenceKind.METRIC if name == "coverage" else EvidenceKind.SESSION
+    assert (judgement.verdict, judgement.exit_code, judgement.reason) == (verdict, status, reason)
+    assert [each.kind for each in judgement.evidence] == ([kind] if name in ENDS else [])
 
 
 @pytest.mark.parametrize(("coverage", "verdict"), [(None, Verdict.PASSED), ([60.25, 90], Verdict.FAILED)])
@@ -401,30 +384,6 @@ def test_forgiven_failures_do_not_excuse_too_little_coverage(
     session = session_of("passed", "failed").feed("session_finished", exit_status=1, coverage=coverage)
 
     assert judge(command(view=forgive), session.ended(1)).verdict is verdict
-
-
-def test_reason_explains_why_tests_did_not_run():
-    def reason(record: WorkerRecord) -> str | None:
-        return judge(command(), record).reason
-
-    finished = session_of("passed", "-").feed("session_finished", exit_status=1)
-    assert reason(finished.record) == "1 test did not run: the session ended before they ran"
-    finished.feed("session_finished", exit_status=1, stopped="stopping after 1 failures")
-    assert reason(finished.record) == "1 test did not run: stopping after 1 failures"
-    died = session_of("-", "-").died(code=7)
-    assert reason(died) == "2 tests did not run: the session ended with exit status 7"
-
-
-@pytest.mark.parametrize(
-    ("stopped", "verdict"), [("enough", Verdict.FAILED), ("KeyboardInterrupt: ", Verdict.INCONCLUSIVE)]
-)
-def test_session_that_its_own_code_stopped_fails(stopped: str, verdict: Verdict):
-    session = session_of("passed", "-").feed("stopped", reason=stopped)
-
-    judgement = judge(command(), session.ended(2))
-
-    assert (judgement.verdict, judgement.exit_code) == (verdict, 2)
-    assert judgement.reason == f"1 test did not run: {stopped}"
 
 
 @pytest.mark.parametrize("session", [session_of("-"), Session()], ids=["collected", "not collected"])
@@ -443,7 +402,7 @@ def test_usage_message_is_ignored_when_tests_ran():
     assert judge(command("a.py"), session.ended(1)).tests[0].outcome is TestOutcome.FAILED
 
 
-def test_first_of_several_overturned_reports_is_reported():
+def test_first_of_several_overturned_reports_is_named_in_the_reason():
     session = Session().collected("a", "b")
     for name in ("a", "b"):
         for headline in ("once", f"{name} is wrong"):

@@ -10,7 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -103,6 +105,10 @@ def is_something_left(bench: Bench) -> bool:
     return any(mark in (each.info["cmdline"] or []) for each in psutil.process_iter(["cmdline"]))
 
 
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+
+
 def death_of(record: WorkerRecord) -> Death:
     assert record.death is not None
     return record.death
@@ -128,6 +134,34 @@ def test_normal_worker_reports_its_tests_and_exit_status(bench: Bench):
     assert (record.exit_status, record.death) == (0, None)
     assert bench.heard.count == 2
     assert bench.heard.tests == [("test_x.py::test_1", "passed"), ("test_x.py::test_2", "passed")]
+    assert not record.journal_lost
+
+
+OF_TIMEOUT = "-p pytest_timeout --timeout=0.2 --timeout-method=thread"
+OF_RERUNS = "-p pytest_rerunfailures --reruns=1"
+OF_FILE = {"death.file": "test_x.py", "death.nodeid": None, "collected": False, "death.end.exit_code": 3}
+ENDS: dict[str, tuple[str, str, list[str], dict[str, Any]]] = {
+    "end by pytest-timeout": ("sleeps", OF_TIMEOUT, ["timeout"], {"death.end.exit_code": 1}),
+    "soft limit": ("sleeps", "", ["failed", "passed"], {"death": None, "timed_out": True}),
+    "exit of an import": ("import dies", "", [], {**OF_FILE, "death.end.timed_out": False}),
+    "stop by an import": ("import stops", "", [], {"death": None, "collecting": {"": "test_x.py"}}),
+    "forged records": ("forges", "", ["crashed"], {"forged": 3}),
+    "truncated records": ("cuts", "", ["passed", "passed"], {"journal_lost": True}),
+    "crash in a rerun": ("dies when run again", OF_RERUNS, ["crashed"], {"death.phase": "call"}),
+}
+
+
+@pytest.mark.parametrize(("what", "options", "results", "facts"), ENDS.values(), ids=ENDS)
+def test_record_tells_how_its_worker_ended(
+    what: str, options: str, results: list[str], facts: dict[str, Any], bench: Bench
+):
+    record = run(bench, what, *options.split(), seconds=SHORT if what == "sleeps" else 30)
+
+    assert outcomes(record) == results
+    assert {name: attrgetter(name)(record) for name in facts} == facts
+    if what == "import stops":
+        assert record.stopped_by is not None
+        assert record.stopped_by["exceptions"][0]["type"] == "KeyboardInterrupt"
 
 
 @pytest.mark.parametrize("program", ["/no/such/python", "/bin/true"])
@@ -192,44 +226,10 @@ def test_suspended_time_does_not_count_towards_the_limit_of_a_test(
     assert (record.death, record.timed_out) == (None, False)
 
 
-def test_process_that_pytest_timeout_ends_is_a_timeout_of_its_test(bench: Bench):
-    options = ("-p", "pytest_timeout", "--timeout=0.2", "--timeout-method=thread")
-
-    record = run(bench, "sleeps", *options)
-
-    assert outcomes(record) == ["timeout"]
-    end = death_of(record).end
-    assert (end.timed_out, end.exit_code) == (True, 1)
-
-
-def test_soft_limit_fails_only_the_slow_test(bench: Bench):
-    record = run(bench, "sleeps", seconds=SHORT)
-
-    assert outcomes(record) == ["failed", "passed"]
-    assert (record.death, record.timed_out) == (None, True)
-
-
 def test_pipes_in_the_place_of_files_of_the_run_block_nobody(bench: Bench):
     assert death_of(run(bench, "leaves pipes")).end.exit_code == 3
 
     assert run(bench, "normal").exit_status == 0
-
-
-def test_import_that_exits_the_process_names_its_file(bench: Bench):
-    record = run(bench, "import dies")
-
-    death = death_of(record)
-    assert (death.file, death.nodeid, death.end.exit_code) == ("test_x.py", None, 3)
-    assert (death.end.timed_out, record.collected) == (False, False)
-
-
-def test_import_that_stops_the_session_names_its_file_and_exception(bench: Bench):
-    record = run(bench, "import stops")
-
-    assert (record.death, record.collected) == (None, False)
-    assert record.collecting == {"": "test_x.py"}
-    assert record.stopped_by is not None
-    assert record.stopped_by["exceptions"][0]["type"] == "KeyboardInterrupt"
 
 
 def test_child_processes_of_a_worker_end_with_it(bench: Bench):
@@ -255,20 +255,13 @@ def test_interrupt_of_the_parent_ends_the_worker_and_keeps_its_record(bench: Ben
     assert has_ended(job.record.pid)
 
 
-def test_dead_fork_server_is_replaced(bench: Bench):
+def test_dead_fork_server_is_replaced_and_without_its_parent_workers_start_cold(bench: Bench):
     run(bench, "normal")
     assert bench.server is not None
-    for pid in bench.server.pids:
-        os.kill(pid, signal.SIGKILL)
-
-    assert outcomes(run(bench, "normal")) == ["passed", "passed"]
-
-
-def test_workers_start_cold_without_a_server(bench: Bench):
-    assert bench.server is not None
-    os.kill(bench.server.pid, signal.SIGKILL)
-
-    assert outcomes(run(bench, "normal")) == ["passed", "passed"]
+    for pids in (bench.server.pids, [bench.server.pid]):
+        for pid in pids:
+            kill(pid)
+        assert outcomes(run(bench, "normal")) == ["passed", "passed"]
 
 
 @forked_and_cold
@@ -297,24 +290,6 @@ def test_argument_that_lacks_or_misspells_a_class_suggests_the_test_in_it(bench:
     for argument in ("test_x.py::test_total", "test_x.py::TestKart::test_total"):
         (similar,) = bench.run(f"pytest {argument}").not_found.values()
         assert similar[0] == "TestCart::test_total"
-
-
-def test_forged_records_are_ignored_and_counted(bench: Bench):
-    record = run(bench, "forges")
-
-    assert outcomes(record) == ["crashed"]
-    assert record.forged == 3
-
-
-def test_truncated_records_are_detected(bench: Bench):
-    assert run(bench, "cuts").journal_lost
-    assert not run(bench, "normal").journal_lost
-
-
-def test_phase_of_a_crash_after_a_report_of_its_test_is_known(bench: Bench):
-    death = death_of(run(bench, "dies when run again", "-p", "pytest_rerunfailures", "--reruns=1"))
-
-    assert (death.nodeid, death.phase) == ("test_x.py::test_1", "call")
 
 
 def test_fork_server_does_not_import_the_libraries_of_the_parent():
