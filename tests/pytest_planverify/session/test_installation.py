@@ -163,6 +163,7 @@ def test_setup_py_and_setup_cfg_are_parsed_but_not_executed(tmp_path: Path) -> N
         ("pyproject.toml", "[tool.poetry.dev-dependencies]\npy-gone = '*'\npytest = '^1.0'\n"),
         ("pyproject.toml", "[tool.uv]\ndev-dependencies = ['py-gone>=1']\n"),
         ("pyproject.toml", "[tool.pdm.dev-dependencies]\ntest = ['py-gone>=1']\n"),
+        ("test-requirements.txt", "".join(f"no-such{number}==1\n" for number in range(120)) + "py-gone==1"),
     ],
 )
 def test_requirements_of_tests_are_declared_wherever_build_tools_put_them(
@@ -177,35 +178,20 @@ def test_requirements_of_tests_are_declared_wherever_build_tools_put_them(
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("file", "text"),
     [
-        "[tool]\npoetry = 1\n",
-        "[tool.poetry]\ndependencies = ['a']\n",
-        "[tool.poetry.group]\na = 1\n",
-        "a = " + "[" * 100_000,
+        ("pyproject.toml", "[tool]\npoetry = 1\n"),
+        ("pyproject.toml", "[tool.poetry]\ndependencies = ['a']\n"),
+        ("pyproject.toml", "[tool.poetry.group]\na = 1\n"),
+        ("pyproject.toml", "a = " + "[" * 100_000),
+        ("setup.py", "print 'for Python 2'\nsetup(install_requires=['py-gone'])\n"),
     ],
-    ids=["tool", "dependencies", "group", "deep"],
+    ids=["tool", "dependencies", "group", "deep", "another Python"],
 )
-def test_tables_of_build_tools_may_have_any_shape(text: str, tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text(text)
+def test_file_of_another_shape_declares_nothing(file: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / file).write_text(text)
 
     assert unmet_requirements(tmp_path) == ()
-
-
-def test_setup_py_for_another_version_of_python_declares_nothing(tmp_path: Path) -> None:
-    (tmp_path / "setup.py").write_text("print 'building'\nsetup(install_requires=['py-gone'])\n")
-
-    assert unmet_requirements(tmp_path) == ()
-
-
-def test_missing_module_is_matched_to_its_requirement_among_many(tmp_path: Path) -> None:
-    pins = "\n".join(f"no-such-thing-{number}==1" for number in range(120))
-    (tmp_path / "test-requirements.txt").write_text(f"{pins}\nzz-diagrams==1.2\n")
-
-    found = diagnose(with_installation(evidence(missing("zz", TEST)), tmp_path))
-
-    assert found.rule == "requirement-unmet"
-    assert "test-requirements.txt declares zz-diagrams==1.2" in (found.suggestion or "")
 
 
 def test_missing_module_that_the_last_commit_deleted_is_the_fault_of_the_product(
@@ -249,42 +235,24 @@ UNMET = RequirementFact(name="pyyaml", asked=">=5", file="pyproject.toml")
 OLD = RequirementFact(
     name="attrs", asked=">=22", installed="19.1", modules=("attr",), file="pyproject.toml"
 )
-WRONG_TYPE = error("TypeError", "odd", TEST, PRODUCT, LIBRARY)
 BY_HAND = PRODUCT.model_copy(update={"function": "total", "source": "raise Error(...)"})
-OTHER_LIBRARY = {"object_type": "module lib", "object_side": Side.THIRD_PARTY}
-
-
-ENVIRONMENT = C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT
-ODD = error("TypeError", "odd", TEST, PRODUCT)
+WRONG_TYPE = error("TypeError", "odd", TEST, PRODUCT, LIBRARY)
+LACKING = error("AttributeError", "", PRODUCT, object_type="module lib", object_side=Side.THIRD_PARTY)
 FULL = error("OSError", "No space left", PRODUCT, errno=28)
+ODD = error("ValueError", "x", TEST, PRODUCT)
 DATA_OF_PRODUCT = error("FileNotFoundError", "", PRODUCT, path="data/a.json", errno=2)
+NOT_BUILT = missing("shop._fast", PRODUCT, nearest=("shop/_fast.c",))
 MISSPELT = missing("shop.slugifi", PRODUCT, nearest=("slugify",))
+ENVIRONMENT = C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT
 OF_PRODUCT = C.TEST_REGRESSION, Owner.PRODUCT
 DIAGNOSES = {
     "not installed": (evidence(missing("yaml", PRODUCT), unmet=(UNMET,)), ENVIRONMENT, "requirement-unmet"),
     "excluded version": (evidence(WRONG_TYPE, unmet=(OLD,)), ENVIRONMENT, "requirement-unmet"),
-    "not built": (
-        evidence(missing("shop._fast", PRODUCT, nearest=("shop/_fast.c",))),
-        ENVIRONMENT,
-        "own-module-not-installed",
-    ),
+    "not built": (evidence(NOT_BUILT), ENVIRONMENT, "own-module-not-installed"),
     "no module": (evidence(missing("shop._version", PRODUCT)), ENVIRONMENT, "own-module-not-installed"),
-    "other library": (
-        evidence(error("AttributeError", "", PRODUCT, **OTHER_LIBRARY)),
-        ENVIRONMENT,
-        "library-differs",
-    ),
+    "other library": (evidence(LACKING), ENVIRONMENT, "library-differs"),
     "full disk": (evidence(FULL, changed=CART), ENVIRONMENT, None),
-    "excluded version of an unrelated package": (
-        evidence(error("ValueError", "x", TEST, PRODUCT), unmet=(OLD,)),
-        OF_PRODUCT,
-        "raised-in-product",
-    ),
-    "excluded version and changed code": (
-        evidence(ODD, unmet=(OLD,), changed=CART),
-        (C.TYPE_ERROR, Owner.PRODUCT),
-        None,
-    ),
+    "excluded version of an unrelated package": (evidence(ODD, unmet=(OLD,)), OF_PRODUCT, None),
     "no file and changed code": (evidence(DATA_OF_PRODUCT, changed=CART), OF_PRODUCT, None),
     "misspelt": (evidence(MISSPELT, changed=CART), (C.IMPORT_ERROR, Owner.PRODUCT), None),
 }
