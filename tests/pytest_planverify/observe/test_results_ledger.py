@@ -52,7 +52,7 @@ def reports_of(text: str) -> list[Any]:
     return [report(*phase.split(":")) for phase in text.split()]
 
 
-SUBTEST = {"context": 1}
+CALLED = reports_of("call teardown")
 XFAIL = {"wasxfail": "bug"}
 OUTCOMES: dict[str, tuple[list[Any], str]] = {
     "passed": (reports_of("setup call teardown"), "passed"),
@@ -68,14 +68,8 @@ OUTCOMES: dict[str, tuple[list[Any], str]] = {
     "skipped in teardown": (reports_of("setup call teardown:skipped"), "skipped"),
     "failed, then skipped in teardown": (reports_of("setup call:failed teardown:skipped"), "failed"),
     "a worker that crashed": (reports_of("setup ???:failed"), "crashed"),
-    "a subtest that failed": (
-        [report("call", "failed", **SUBTEST), *reports_of("call teardown")],
-        "failed",
-    ),
-    "a subtest that was skipped": (
-        [report("call", "skipped", **SUBTEST), *reports_of("call teardown")],
-        "passed",
-    ),
+    "a subtest that failed": ([report("call", "failed", context=1), *CALLED], "failed"),
+    "a subtest that was skipped": ([report("call", "skipped", context=1), *CALLED], "passed"),
     "run again until it passed": (reports_of("setup call:rerun setup call teardown"), "passed"),
 }
 
@@ -93,18 +87,13 @@ def test_durations_are_summed_and_subtests_belong_to_their_test(tmp_path: Path):
     assert (record["nodeid"], record["duration_ms"]) == ("a.py::t", 750)
 
 
-def test_failure_is_written_when_it_is_reported(tmp_path: Path):
+def test_failure_is_written_when_it_is_reported_also_without_evidence(tmp_path: Path):
     (written,) = recorded(tmp_path, report("call", "failed", **{EVIDENCE: json.dumps({"kind": "test"})}))
+    crash = report("???", "failed", longrepr="\nworker 'gw0' crashed\nmore", duration=None)
+    failure, end = recorded(tmp_path, crash)
 
     assert (written["record"], written["evidence"]) == ("test_failure", {"kind": "test"})
     assert (written["nodeid"], written["when"], written["attempt"]) == ("a.py::t", "call", None)
-
-
-def test_report_without_evidence_has_a_minimal_record(tmp_path: Path):
-    crash = report("???", "failed", longrepr="\nworker 'gw0' crashed\nmore", duration=None)
-
-    failure, end = recorded(tmp_path, crash)
-
     assert (failure["evidence"]["headline"], failure["evidence"]["phase"]) == ("worker 'gw0' crashed", None)
     assert end["outcome"] == "crashed"
 
@@ -118,8 +107,10 @@ def test_reasons_and_properties_are_recorded(tmp_path: Path):
     xfail = finished(tmp_path, report("call", "skipped", wasxfail="reason: bug"), report("teardown"))
     xpass = finished(tmp_path, report("call", wasxfail="bug" * 900), report("teardown"))
     rows, odd, _ = finished(tmp_path, report("teardown", user_properties=properties))["properties"]
+    traceback = report("call", "skipped", wasxfail="", longrepr=">   assert 0\nE   assert 0")
 
     assert (skip["reason"], xfail["reason"], len(xpass["reason"])) == ("no", "reason: bug", 500)
+    assert "reason" not in finished(tmp_path, traceback, report("teardown"))
     assert rows == ["rows", 3]
     assert odd[1].startswith("<object object")
 
@@ -138,12 +129,6 @@ def test_reasons_and_properties_are_recorded(tmp_path: Path):
 def test_a_number_of_any_type_is_recorded_as_a_number(value: Any, kept: Any, tmp_path: Path):
     done = finished(tmp_path, report("teardown", user_properties=[("rows", value)]))
     assert done["properties"] == [["rows", kept]]
-
-
-def test_the_traceback_of_an_expected_failure_is_not_its_reason(tmp_path: Path):
-    skipped = report("call", "skipped", wasxfail="", longrepr=">   assert 0\nE   assert 0")
-
-    assert "reason" not in finished(tmp_path, skipped, report("teardown"))
 
 
 @given(
@@ -171,8 +156,6 @@ FIRST_RUN = "setup call:rerun teardown"
 
 
 def test_teardown_of_a_rerun_attempt_does_not_finish_the_test(tmp_path: Path):
-    assert [each["record"] for each in recorded(tmp_path, *reports_of(FIRST_RUN))] == ["test_failure"]
-
     journal = recorded(tmp_path, *reports_of(f"{FIRST_RUN} {FIRST_RUN} setup call teardown"))
     assert [record.get("attempt") for record in journal] == [1, 2, None]
     assert journal[-1]["reruns"] == 2
