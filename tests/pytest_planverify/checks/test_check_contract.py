@@ -45,7 +45,6 @@ class Project:
 
 
 def fact(result: Judgement) -> ContractFact:
-    assert result.evidence[0].contract is not None
     return result.evidence[0].contract
 
 

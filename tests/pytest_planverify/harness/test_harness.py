@@ -34,7 +34,7 @@ from pytest_planverify.baseline.repository import git
 from pytest_planverify.checks.processes import start_time
 from pytest_planverify.harness import turns
 from pytest_planverify.harness.agents import Turn, TurnReport, parse_agents, run_turn
-from pytest_planverify.harness.command import _register_driver  # pyright: ignore[reportPrivateUsage]
+from pytest_planverify.harness.command import _register_driver
 from pytest_planverify.harness.progress import RunProgress
 from pytest_planverify.harness.snapshots import FileChanges, Records, Snapshots
 from pytest_planverify.harness.turns import SentTurn, TurnPool
@@ -364,7 +364,6 @@ def test_a_misspelt_role_of_an_agent_is_no_missing_program(tmp_path: Path) -> No
 def test_other_braces_in_the_command_of_an_agent_stay(tmp_path: Path) -> None:
     vector = parse_agents(["python '{\"x\": 1}' {} {breif} {brief}"], tmp_path).vector(Role.CODER)
 
-    assert vector is not None
     assert vector[1:] == ('{"x": 1}', "{}", "{breif}", "{brief}")
 
 
@@ -405,7 +404,7 @@ def test_turn_in_a_linked_work_tree_or_submodule_carries_no_link_to_its_reposito
     for name in (".git", "module/.git", "module/ignored.env"):
         (tmp_path / name).write_text("gitdir: elsewhere")
 
-    with tarfile.open(fileobj=io.BytesIO(turns._archive(tmp_path, frozenset()))) as archive:  # pyright: ignore[reportPrivateUsage]
+    with tarfile.open(fileobj=io.BytesIO(turns._archive(tmp_path, frozenset()))) as archive:
         assert archive.getnames() == ["module/ignored.env"]
 
 
@@ -416,7 +415,7 @@ def test_turn_carries_the_small_ignored_files_behind_a_large_one(
     for name, size in (("data.bin", 11), ("local.env", 10)):
         (tmp_path / name).write_bytes(b"x" * size)
 
-    with tarfile.open(fileobj=io.BytesIO(turns._archive(tmp_path, frozenset()))) as archive:  # pyright: ignore[reportPrivateUsage]
+    with tarfile.open(fileobj=io.BytesIO(turns._archive(tmp_path, frozenset()))) as archive:
         assert archive.getnames() == ["local.env"]
 
 

@@ -65,7 +65,7 @@ class _ReprRaises:
         raise ValueError("no")
 
     @property
-    def __class__(self) -> type:  # type: ignore[override]
+    def __class__(self) -> type:
         raise ValueError("no")
 
 
@@ -191,7 +191,7 @@ def test_file_that_code_of_the_project_reads_from_another_folder_is_found_there(
 def test_call_between_functions_outside_of_the_project_keeps_its_frames(tmp_path: Path) -> None:
     def library(needed: int) -> None: ...
 
-    (fact,), _ = exception_facts(_raised(lambda: library()), ProjectMap(root=tmp_path))  # type: ignore[call-arg]
+    (fact,), _ = exception_facts(_raised(lambda: library()), ProjectMap(root=tmp_path))
     assert fact.frames[-1]["function"].endswith("<lambda>")
 
 
@@ -238,13 +238,11 @@ def test_only_product_functions_and_classes_have_a_definition() -> None:
     project = ProjectMap(root=Path(headline.__code__.co_filename).parent.parent)
     for value, name in ((headline, "headline"), (ProjectMap, "ProjectMap")):
         found = definition(value, project)
-        assert found is not None
         assert found.function == name
         assert found.source == (f"class {name}" if isinstance(value, type) else None)
     # A dataclass has a generated __init__, a named tuple a generated __new__.
     for kind, path in ((JudgedCommand, "checks/result.py"), (Assembled, "session/outcomes.py")):
         generated = definition(kind, project)
-        assert generated is not None
         assert (generated.path, generated.source) == (path, f"class {kind.__name__}")
 
 

@@ -78,7 +78,6 @@ def test_soft_limit_applies_only_to_the_test_body(monkeypatch: pytest.MonkeyPatc
     limits_reached: list[float] = []
     plugin = SimpleNamespace(timeout_sigalrm=lambda item, settings: limits_reached.append(settings.timeout))
     monkeypatch.setitem(sys.modules, "pytest_timeout", cast("ModuleType", plugin))
-    assert SIGNAL is not None
     before, limits = signal.getsignal(SIGNAL), SoftLimits()
     try:
         assert limits.listen(7.5)

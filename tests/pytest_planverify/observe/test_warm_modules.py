@@ -73,11 +73,11 @@ def test_preloaded_module_is_imported_once_and_found_on_import(world: World):
 
     world.shelf.fill(["heavy", "heavy.part"])
     assert "heavy" not in sys.modules
-    del sys.heavy_count  # type: ignore[attr-defined]
+    del sys.heavy_count
     world.hand_out()
 
-    import heavy  # type: ignore[import-not-found]
-    import heavy.part  # type: ignore[import-not-found]
+    import heavy
+    import heavy.part
 
     assert not hasattr(sys, "heavy_count")
     assert heavy.part is sys.modules["heavy.part"]
@@ -91,7 +91,7 @@ def test_project_module_takes_precedence_over_a_preloaded_one(world: World):
 
     world.preload("heavy", project=SHADOWING)
 
-    import heavy  # type: ignore[import-not-found]
+    import heavy
 
     assert heavy.place == "the project"
     assert world.restarts == ["heavy is another module here, or is imported under other conditions"]
@@ -113,7 +113,7 @@ def test_module_is_reimported_if_an_environment_variable_it_read_has_changed(
         os.environ["HEAVY_BACKEND"] = value
     world.hand_out(collecting=collecting)
 
-    import heavy  # type: ignore[import-not-found]
+    import heavy
 
     assert (heavy.backend, len(world.restarts)) == (value, restarts)
 
@@ -159,7 +159,7 @@ def test_warning_filters_of_a_preloaded_module_apply_on_its_import(world: World)
     world.hand_out()
     __import__("heavy")
     ahead = list(warnings.filters)
-    warnings.filters[:] = before  # type: ignore[index]
+    warnings.filters[:] = before
     del sys.modules["heavy"]
     __import__("heavy")
     assert ahead == warnings.filters != before
@@ -344,7 +344,7 @@ def test_package_of_a_plugin_is_served_although_pytest_rewrites_its_assertions(
     sys.meta_path.insert(0, rewriting)  # as a worker's pytest does it
     world.shelf.precede_rewriting()
 
-    import heavy.part  # type: ignore[import-not-found]
+    import heavy.part
 
     assert not hasattr(heavy.part, "@pytest_ar")
     assert world.restarts == []

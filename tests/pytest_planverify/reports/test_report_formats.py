@@ -358,9 +358,9 @@ def todo(name: str, *dependencies: str) -> Todo:
     return Todo(
         id=name,
         title=name,
-        failure_routing={"implementation_bug": "coder"},  # type: ignore[arg-type]
+        failure_routing={"implementation_bug": "coder"},
         dependencies=dependencies,
-        acceptance_criteria={},  # type: ignore[arg-type]
+        acceptance_criteria={},
     )
 
 

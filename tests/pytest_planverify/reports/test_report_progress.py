@@ -69,7 +69,6 @@ class Run:
         """Advance the clock by ``after`` seconds, tick, and return the lines on the screen."""
         self.now += after
         self.progress.tick()
-        assert self.terminal is not None
         return self.terminal.read_screen()
 
     @property

@@ -26,9 +26,13 @@ OUTCOMES = ".planverify/outcomes.json"
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def test_green_run_has_one_line_per_todo_with_a_wrapped_title() -> None:
-    shown = summary(samples.green_document(), outcomes_path=OUTCOMES)
+def test_green_run_has_the_name_of_the_plan_and_one_line_per_todo_with_a_wrapped_title(
+    tmp_path: Path,
+) -> None:
+    plans = [samples.momentum_plan(tmp_path)]
+    shown = summary(samples.green_document(), outcomes_path=OUTCOMES, plans=plans)
     assert "✗" not in shown
+    assert shown.startswith("\nMomentum Strategy with RSI  examples/momentum/plan.yaml\n")
     assert (
         dedent("""\
         ✓ done  t2_indicators        Indicator & Candle         1 check   3 tests  0.21s
@@ -87,16 +91,11 @@ def test_narrow_terminal_moves_titles_below_and_breaks_no_name() -> None:
     assert shown.endswith("\n= 1 done, 1 failed, 2 blocked in 1.24s =\n")
 
 
-def test_title_with_a_word_wider_than_its_column_moves_below_the_line() -> None:
+def test_title_with_a_word_wider_than_its_column_moves_below_the_line_on_a_terminal() -> None:
     path = f"packages/alpha/{'tests/' * 4}test_core.py"
-    shown = summary(document(outcome("packages-alpha", f"{path} passes", TodoState.DONE)), width=60)
-    assert f"✓ done  packages-alpha  no checks  0.21s\n    {path}\n    passes\n" in shown
-
-
-def test_todo_line_is_not_wrapped_without_a_terminal() -> None:
-    title = " ".join(["A title of many words"] * 10)
-    shown = summary(document(outcome("t1", title, TodoState.DONE)), width=None)
-    assert f"✓ done  t1  {title}  no checks  0.21s\n" in shown
+    found = document(outcome("packages-alpha", f"{path} passes", TodoState.DONE))
+    assert f"packages-alpha  no checks  0.21s\n    {path}\n    passes\n" in summary(found, width=60)
+    assert f"packages-alpha  {path} passes  no checks  0.21s\n" in summary(found, width=None)
 
 
 def test_reused_verdicts_are_one_dim_line() -> None:
@@ -172,14 +171,6 @@ def test_quiet_summary_has_one_line_per_failed_todo_and_a_final_line() -> None:
         "? needs human t5_review: Does the equity curve look right to someone who trades?",
         "! inconclusive t6_types: the virtual environment .venv has no python: create it, then run again",
     ]
-
-
-def test_quiet_lines_of_several_plans_name_the_plan() -> None:
-    found = samples.red_document()
-    other = found.plans[0].model_copy(update={"todo_list_id": "other"})
-    shown = summary(found.model_copy(update={"plans": (*found.plans, other)}), verbosity=-1)
-
-    assert f" {found.outcomes[0].plan}::" in shown.splitlines()[0]
 
 
 def test_verbose_summary_shows_every_check_and_rule() -> None:
@@ -300,6 +291,9 @@ def test_text_to_be_copied_is_never_truncated(todo: Outcome, copied: str) -> Non
 
 OLD_ANSWER = "the answer is of an older plan"
 ASKED = check("manual[0]", CheckKind.MANUAL, Verdict.NEEDS_HUMAN, title="Right?", reason=OLD_ANSWER)
+ANSWER = "planner answer plan.yaml t yes"
+TO_ANSWER = f"question for human: Is the answer: 42? answer: {ANSWER}"
+MANUAL = ASKED.model_copy(update={"title": "Is the answer: 42?", "reason": TO_ANSWER})
 
 
 @pytest.mark.parametrize(
@@ -315,6 +309,7 @@ ASKED = check("manual[0]", CheckKind.MANUAL, Verdict.NEEDS_HUMAN, title="Right?"
         (outcome("t", "T", TodoState.TESTING), "0.21s\n    why    nothing was checked"),
         (outcome("t", "T", TodoState.DONE, verified=False), "not verified"),
         (outcome("t", "T", TodoState.TESTING, ASKED), f"    asks   Right?\n           {OLD_ANSWER}\n"),
+        (outcome("t", "T", TodoState.TESTING, MANUAL), f"asks   Is the answer: 42?\n    answer {ANSWER}\n"),
     ],
 )
 def test_details_are_listed_below_their_todo(todo: Outcome, shown: str) -> None:
@@ -322,27 +317,16 @@ def test_details_are_listed_below_their_todo(todo: Outcome, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("score", "facts", "shown"),
-    [(0.6, {}, True), (0.1, {}, False), (0.6, {"since": Since.PRE_EXISTING}, False)],
-    ids=["took part", "was not executed", "failed before"],
+    ("score", "since", "shown"),
+    [(0.6, None, True), (0.1, None, False), (0.6, Since.PRE_EXISTING, False)],
 )
 def test_only_changes_that_can_have_caused_the_failure_are_shown(
-    score: float, facts: dict[str, Any], shown: bool
+    score: float, since: Since | None, shown: bool
 ) -> None:
+    """Without a part in the failure, or if it failed before, a change is not its cause."""
     changed = Candidate(path="shop/tax.py", line=7, score=score, hunk=Hunk(path="shop/tax.py", line=7))
-    text = summary(document(of_rsi(candidates=(changed,), **facts)))
+    text = summary(document(of_rsi(candidates=(changed,), since=since)))
     assert ("changed shop/tax.py:7" in text) is shown
-
-
-def test_question_may_contain_the_word_before_the_command() -> None:
-    reason = "question for human: Is the answer: 42? answer: planner answer plan.yaml t yes"
-    asked = check(
-        "manual[0]", CheckKind.MANUAL, Verdict.NEEDS_HUMAN, title="Is the answer: 42?", reason=reason
-    )
-
-    shown = summary(document(outcome("t", "T", TodoState.TESTING, asked)), width=120)
-
-    assert "    asks   Is the answer: 42?\n    answer planner answer plan.yaml t yes\n" in shown
 
 
 def test_long_message_is_limited_to_whole_lines_with_a_count() -> None:
@@ -399,29 +383,27 @@ def test_reason_names_what_is_at_fault(category: Category, owner: Owner, words: 
     assert f"why    {category}: {words}, " in summary(document(failing(failure)), width=100)
 
 
-def test_plan_is_shown_by_its_name(tmp_path: Path) -> None:
-    shown = summary(samples.green_document(), plans=[samples.momentum_plan(tmp_path)])
-    assert shown.startswith("\nMomentum Strategy with RSI  examples/momentum/plan.yaml\n")
-
-
-def test_several_plans_are_grouped_under_their_names() -> None:
+def test_several_plans_are_grouped_under_their_names_which_quiet_lines_have_too() -> None:
     both = document(
         outcome("a1", "First", TodoState.DONE, plan="alpha"),
         outcome("b1", "Second", TodoState.DONE, plan="beta"),
         outcome("a2", "Third", TodoState.DONE, plan="alpha"),
         outcome("c1", "Lost", TodoState.DONE, plan="gamma"),
+        outcome("d1", "Red", TodoState.TEST_FAILED, RED, plan="gamma"),
     )
     refs = tuple(PlanRef(todo_list_id=name, path=f"{name}.yaml", digest="") for name in ("alpha", "beta"))
-    shown = summary(both.model_copy(update={"plans": refs}))
-    texts = ("alpha  alpha.yaml", " a1 ", " a2 ", "beta  beta.yaml", " b1 ", "gamma", " c1 ")
+    both = both.model_copy(update={"plans": refs})
+    shown = summary(both)
+    texts = ("alpha  alpha.yaml", " a1 ", " a2 ", "beta  beta.yaml", " b1 ", "gamma", " c1 ", " d1 ")
     places = [shown.index(text) for text in texts]
     assert places == sorted(places)
+    assert "✗ failed gamma::d1" in summary(both, verbosity=-1)
 
 
 def test_shared_tests_count_once_and_skipped_ones_separately() -> None:
     tests = samples.results("t.py", "a", "b") + samples.results("t.py", "c", outcome=TestOutcome.SKIPPED)
-    one = check("tests[0]", tests=tests)
-    shown = summary(document(outcome("t1", "One", TodoState.DONE, one, check("tests[1]", tests=tests))))
+    checks = (check(name, tests=tests) for name in ("tests[0]", "tests[1]"))
+    shown = summary(document(outcome("t1", "One", TodoState.DONE, *checks)))
     assert "2 checks  2 tests  0.21s  1 skipped\n" in shown
 
 

@@ -271,7 +271,7 @@ def test_reporter_or_unknown_option_needs_a_reporting_session(options: str) -> N
 
 def test_plugin_with_reporting_hooks_needs_a_reporting_session() -> None:
     listening, silent = ModuleType("loud_plugin"), ModuleType("other_plugin")
-    listening.pytest_runtest_logreport = lambda report: None  # type: ignore[attr-defined]
+    listening.pytest_runtest_logreport = lambda report: None
 
     assert is_reporting_needed(given(), [("loud", listening)], ())
     assert not is_reporting_needed(given(), [("other", silent), ("blocked", SimpleNamespace())], ())

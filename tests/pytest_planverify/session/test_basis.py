@@ -50,8 +50,6 @@ def test_verdict_holds_only_while_its_basis_is_unchanged(
         else:
             write_files(root, {name: text})
     after = read_tree([root])
-    assert before is not None
-    assert after is not None
     found = difference(before, after, root, began=0, ended=0)
 
     why = FileDigests(root).why_stale(basis, found)
@@ -78,7 +76,6 @@ def test_basis_of_a_worker_is_the_files_read_and_the_files_named(tmp_path: Path)
 
     basis, stayed = FileDigests(tmp_path).basis(record, [str(tmp_path / "pytest.ini"), None])
 
-    assert basis is not None
     assert stayed
     assert basis.files.keys() == {"a.py", "none.py", "pytest.ini"}
     assert basis.files["none.py"] == "gone"
@@ -119,7 +116,6 @@ def test_pipe_that_a_worker_read_does_not_block(tmp_path: Path):
 
     basis, _ = FileDigests(tmp_path).basis(worker(files=[str(tmp_path / "pipe.py")]), [])
 
-    assert basis is not None
     assert not basis.native
 
 
@@ -170,7 +166,6 @@ def test_changed_files_have_a_side_and_exclude_plans(tmp_path: Path):
 
     found = changed_files(tmp_path, Changes(tmp_path, [tmp_path / "plan.json"]))
 
-    assert found is not None
     assert [(each.path, each.side) for each in found] == [
         ("cart.py", Side.PRODUCT),
         ("tests/test_cart.py", Side.TEST),
@@ -191,5 +186,4 @@ def test_code_precedes_other_files_when_changed_files_are_truncated(tmp_path: Pa
 
     found = changed_files(tmp_path, Changes(tmp_path))
 
-    assert found is not None
     assert (len(found), found[0].path) == (MOST_CHANGED, "z.py")

@@ -208,7 +208,6 @@ def test_end_that_is_none_of_pytest_is_the_death_of_the_process(
     judgement = pytest_run(tmp_path, f"import atexit, os\ndef test_1(): {body}\n", witness=witness)
 
     process = judgement.evidence[0].process
-    assert process is not None
     assert (process.exit_code, process.signal) == end
     assert (judgement.verdict, process.complete) == (Verdict.FAILED, False)
 
@@ -223,7 +222,6 @@ def test_interpreter_that_a_shim_does_not_find_is_not_at_fault_in_the_product(tm
     )
 
     command = judgement.evidence[0].command
-    assert command is not None
     assert (judgement.verdict, command.found) == (Verdict.INCONCLUSIVE, False)
     assert (judgement.reason or "").endswith("cannot be started: pyenv: python3.9: command not found")
 

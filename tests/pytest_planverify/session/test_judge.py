@@ -154,7 +154,6 @@ def test_crashed_session_fails_with_its_exit_and_last_output(
     assert (evidence.kind, evidence.headline) == (kind, headline)
     assert (len(evidence.stderr_tail), evidence.stderr_tail[-7:]) == (4_000, "the end")
     end = evidence.process
-    assert end is not None
     was_killed = "timed_out" in facts
     assert evidence.timed_out is end.timed_out is was_killed
     assert (end.signal, end.complete) == ("SIGKILL" if was_killed else "SIGSEGV", False)
@@ -258,7 +257,6 @@ def test_refused_options_report_the_message_of_pytest(messages: tuple[str, ...],
 
     assert (evidence.kind, evidence.headline) == (EvidenceKind.SESSION, headline)
     assert evidence.longrepr == messages[-1].strip()
-    assert evidence.process is not None
     assert (evidence.process.exit_code, evidence.process.complete) == (4, True)
 
 

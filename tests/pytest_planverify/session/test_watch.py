@@ -21,7 +21,7 @@ from worker_bench import Bench
 from pytest_planverify.checks import processes
 from pytest_planverify.session import workers
 from pytest_planverify.session.fork_server import ForkServerDied
-from pytest_planverify.session.records import Death, WorkerRecord
+from pytest_planverify.session.records import WorkerRecord
 from pytest_planverify.session.schedule import Job
 
 TESTS: dict[str, str] = {
@@ -109,13 +109,7 @@ def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
-def death_of(record: WorkerRecord) -> Death:
-    assert record.death is not None
-    return record.death
-
-
 def has_ended(pid: int | None) -> bool:
-    assert pid is not None
     return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
@@ -123,7 +117,6 @@ def start(bench: Bench, what: str) -> tuple[Job, Callable[[], object]]:
     """Return the job of the tests, and the function that runs it to its end."""
     (bench.root / "test_x.py").write_text(TESTS[what])
     job = bench.job("pytest test_x.py")
-    assert bench.workers is not None
     return job, partial(bench.workers.run, job)
 
 
@@ -160,7 +153,6 @@ def test_record_tells_how_its_worker_ended(
     assert outcomes(record) == results
     assert {name: attrgetter(name)(record) for name in facts} == facts
     if what == "import stops":
-        assert record.stopped_by is not None
         assert record.stopped_by["exceptions"][0]["type"] == "KeyboardInterrupt"
 
 
@@ -193,15 +185,15 @@ def test_endless_test_is_killed_with_its_stack(bench: Bench):
     record = run(bench, "loop", seconds=SHORT)
 
     assert outcomes(record) == ["timeout"]
-    assert death_of(record).end.timed_out
-    assert f'"{bench.root}' not in (stack := death_of(record).end.stack or "")
+    assert record.death.end.timed_out
+    assert f'"{bench.root}' not in (stack := record.death.end.stack or "")
     assert "test_x.py" in stack
 
 
 def test_death_by_an_internal_error_has_the_printed_traceback_with_paths_below_the_root(bench: Bench):
     (bench.root / "conftest.py").write_text("def pytest_runtest_logreport(report): report.no_such\n")
 
-    death = death_of(run(bench, "normal"))
+    death = run(bench, "normal").death
 
     assert death.end.exit_code == 3
     assert 'INTERNALERROR>   File "conftest.py", line 1, in pytest_runtest_logreport' in death.output
@@ -227,7 +219,7 @@ def test_suspended_time_does_not_count_towards_the_limit_of_a_test(
 
 
 def test_pipes_in_the_place_of_files_of_the_run_block_nobody(bench: Bench):
-    assert death_of(run(bench, "leaves pipes")).end.exit_code == 3
+    assert run(bench, "leaves pipes").death.end.exit_code == 3
 
     assert run(bench, "normal").exit_status == 0
 
@@ -250,14 +242,12 @@ def test_interrupt_of_the_parent_ends_the_worker_and_keeps_its_record(bench: Ben
     with pytest.raises(KeyboardInterrupt):
         run_job()
 
-    assert job.record is not None
     assert (job.record.collected, job.record.cut_short, job.record.results) == (True, True, {})
     assert has_ended(job.record.pid)
 
 
 def test_dead_fork_server_is_replaced_and_without_its_parent_workers_start_cold(bench: Bench):
     run(bench, "normal")
-    assert bench.server is not None
     for pids in (bench.server.pids, [bench.server.pid]):
         for pid in pids:
             kill(pid)
@@ -279,7 +269,7 @@ def test_conftest_that_kills_the_fork_server_is_not_retried_endlessly(bench: Ben
 
     record = run(bench, "normal")
 
-    assert (death_of(record).nodeid, record.collected) == (None, False)
+    assert (record.death.nodeid, record.collected) == (None, False)
     conftest.unlink()
     assert outcomes(run(bench, "normal")) == ["passed", "passed"]
 
@@ -311,7 +301,6 @@ def test_close_ends_an_unwatched_worker(bench: Bench):
     while watching.is_alive() and (job.record is None or not job.record.running):
         time.sleep(0.02)
 
-    assert bench.server is not None
     bench.server.close()
     watching.join(20)
 
