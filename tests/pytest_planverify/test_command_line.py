@@ -64,10 +64,7 @@ def changed_fields(line: CommandLine) -> dict[str, Any]:
         ("-o a=b -W error -rA", {"worker_args": ["-o", "a=b", "-W", "error", "-r", "A"]}),
         ("-c conf.ini", {"worker_args": ["-c", "/here/conf.ini"]}),
         ("--rootdir sub", {"worker_args": ["--rootdir=/here/sub"]}),
-        (
-            "--ignore old --ignore-glob=o*",
-            {"ignore": ["/here/old"], "ignore_glob": ["/here/o*"]},
-        ),
+        ("--ignore old --ignore-glob=o*", {"ignore": ["/here/old"], "ignore_glob": ["/here/o*"]}),
         ("-n 2", {"workers": 2}),
         ("-n0", {}),
         ("--numprocesses=2", {"workers": 2}),
@@ -130,9 +127,7 @@ def test_version_option_prints_the_package_version() -> None:
     assert text.startswith("planverify ")
 
 
-def test_program_includes_the_planner_commands_under_its_own_name(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_program_includes_the_planner_commands_under_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exits, "_program", list(exits._program))
     exits.call_program("planverify", PLANNER_COMMANDS)
     status, text = planverify("--help")
@@ -244,13 +239,7 @@ def test_settings_follow_the_options(settings, pytester: pytest.Pytester):
 
 @pytest.mark.parametrize(
     ("option", "narrows"),
-    [
-        ("-kx", True),
-        ("-k ", False),
-        ("-mx", True),
-        ("--deselect=x", True),
-        ("--lf", False),
-    ],
+    [("-kx", True), ("-k ", False), ("-mx", True), ("--deselect=x", True), ("--lf", False)],
 )
 def test_only_options_that_deselect_tests_narrow_the_run(option: str, narrows: bool, settings):
     assert settings("plan.yaml", option).narrows is narrows

@@ -62,10 +62,7 @@ def test_satisfied_contract_passes(project: Project) -> None:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        (
-            "def compute_rsi(series: list, period: int = 14) -> pd.Series: ...",
-            "series is list",
-        ),
+        ("def compute_rsi(series: list, period: int = 14) -> pd.Series: ...", "series is list"),
         ("def compute_rsi(series: pd.Series, period: int) -> pd.Series: ...", "period has no default"),
         ("class compute_rsi: ...", "is a class"),
     ],
@@ -91,11 +88,7 @@ def test_contract_that_needs_execution_is_inconclusive(project: Project) -> None
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
-    [
-        ({"name": "later"}, None),
-        ({"name": "plain", "async": True}, "it is not async"),
-    ],
+    ("function", "said"), [({"name": "later"}, None), ({"name": "plain", "async": True}, "it is not async")]
 )
 def test_only_parts_in_the_contract_are_compared(
     project: Project, function: dict[str, Any], said: str | None

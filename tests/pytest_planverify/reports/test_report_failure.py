@@ -16,11 +16,7 @@ from planner.model.evidence import CommandFact, Evidence, ExceptionFact, Frame, 
 from planner.model.outcome import Cause, CauseTodo, FailureReport, Location, PlanRef, TestResult
 from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, TodoState, Verdict
-from pytest_planverify.reports.failure_report import (
-    MOST_EVIDENCE,
-    failure_report,
-    write_failure_report,
-)
+from pytest_planverify.reports.failure_report import MOST_EVIDENCE, failure_report, write_failure_report
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -317,8 +317,7 @@ def test_details_are_listed_below_their_todo(todo: Outcome, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("score", "since", "shown"),
-    [(0.6, None, True), (0.1, None, False), (0.6, Since.PRE_EXISTING, False)],
+    ("score", "since", "shown"), [(0.6, None, True), (0.1, None, False), (0.6, Since.PRE_EXISTING, False)]
 )
 def test_only_changes_that_can_have_caused_the_failure_are_shown(
     score: float, since: Since | None, shown: bool

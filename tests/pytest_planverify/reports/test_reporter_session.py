@@ -258,10 +258,7 @@ def test_run_without_reporters_needs_no_reporting_session(pytestconfig: pytest.C
     assert not is_reporting_needed(given("-q -x -n2 --strict-markers --planverify-scope=all"), plugins, ())
 
 
-@pytest.mark.parametrize(
-    "options",
-    ["-rA", "--html=a", "--strange=x", "--cov", "--alluredir=a"],
-)
+@pytest.mark.parametrize("options", ["-rA", "--html=a", "--strange=x", "--cov", "--alluredir=a"])
 def test_reporter_or_unknown_option_needs_a_reporting_session(options: str) -> None:
     assert is_reporting_needed(given(options), (), ())
     everywhere = options != "-rA"  # in an ini file alone it does not count

@@ -64,10 +64,8 @@ def test_different_result_on_rerun_is_flaky_and_keeps_the_first_evidence(settle:
     assert settled.reason == "passed and failed on the same code: failed 1 of 2 times"
     (evidence,) = settled.evidence
     assert evidence.headline == "the first"
-    assert [(each.where, each.passed) for each in evidence.confirmations] == [
-        ("company", False),
-        ("alone", True),
-    ]
+    runs = [(each.where, each.passed) for each in evidence.confirmations]
+    assert runs == [("company", False), ("alone", True)]
 
 
 @pytest.mark.parametrize(
@@ -201,25 +199,20 @@ def test_failed_import_is_random_only_if_its_code_is(name: str, source: str, dra
 FIXTURE = "@pytest.fixture\ndef cart(): return draw()\n\ndef draw(): return random.random()\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "draws"),
-    [
-        (f"def test_it(cart): assert cart\n\n{FIXTURE}", True),
-        ("def test_it(test_c): pass\n\n@pytest.fixture\ndef test_c(): return random.random()\n", True),
-        ("def test_it(): assert 1 == 3\n\ndef test_b(): assert random.random()\n", False),
-        ("SEED = random.random()\n\ndef test_it(): assert 1 == 3\n", False),
-        ("def test_it(): assert count(3) == 3\n\ndef count(n): return count(n - 1)\n", False),
-        (f"@with_sum({'+'.join('1' * 2_000)})\ndef test_it(): assert 0\n", False),
-    ],
-    ids=[
-        "behind a fixture",
-        "a fixture named like a test",
-        "another test",
-        "the module",
-        "recursive",
-        "deep",
-    ],
-)
+HELPERS = {
+    "behind a fixture": (f"def test_it(cart): assert cart\n\n{FIXTURE}", True),
+    "named like a test": (
+        "def test_it(test_c): pass\n\n@pytest.fixture\ndef test_c(): return random.random()\n",
+        True,
+    ),
+    "another test": ("def test_it(): assert 1 == 3\n\ndef test_b(): assert random.random()\n", False),
+    "the module": ("SEED = random.random()\n\ndef test_it(): assert 1 == 3\n", False),
+    "recursive": ("def test_it(): assert count(3) == 3\n\ndef count(n): return count(n - 1)\n", False),
+    "deep": (f"@with_sum({'+'.join('1' * 2_000)})\ndef test_it(): assert 0\n", False),
+}
+
+
+@pytest.mark.parametrize(("text", "draws"), HELPERS.values(), ids=HELPERS)
 def test_helpers_in_the_test_file_count_as_code_of_the_test(text: str, draws: bool, tmp_path: Path):
     (tmp_path / "test_a.py").write_text(text)
     red = failure(nodeid="test_a.py::test_it", exceptions=())
@@ -227,18 +220,14 @@ def test_helpers_in_the_test_file_count_as_code_of_the_test(text: str, draws: bo
     assert depends_on_chance(red, tmp_path) is draws
 
 
-@pytest.mark.parametrize("subjects", [True, False], ids=["called by the test", "in the traceback"])
-def test_randomness_is_attributed_to_the_function_at_the_line(subjects: bool, tmp_path: Path):
-    (tmp_path / "shop.py").write_text(
-        "import random\n\n@cached\ndef total():\n    return 2\n\ndef other():\n    return random.random()\n"
-    )
+def test_randomness_is_attributed_to_the_function_at_the_line(tmp_path: Path):
+    total, other = "@cached\ndef total():\n    return 2\n", "def other():\n    return random.random()\n"
+    (tmp_path / "shop.py").write_text(f"import random\n\n{total}\n{other}")
 
-    def draws(line: int) -> bool:
-        if subjects:
-            return depends_on_chance(failure(exceptions=(), subjects=(in_shop(line),)), tmp_path)
-        return depends_on_chance(failure(exceptions=(error(in_shop(line)),)), tmp_path)
-
-    assert [draws(line) for line in (1, 3, 5, 8)] == [False, False, False, True]
+    for line, draws in {1: False, 3: False, 5: False, 8: True}.items():
+        called = failure(exceptions=(), subjects=(in_shop(line),))
+        in_traceback = failure(exceptions=(error(in_shop(line)),))
+        assert depends_on_chance(called, tmp_path) is depends_on_chance(in_traceback, tmp_path) is draws
 
 
 @pytest.mark.parametrize("text", ["def test_it(:\n", None, "pipe"], ids=["broken", "missing", "a pipe"])
@@ -253,22 +242,20 @@ def test_file_that_cannot_be_parsed_is_not_random(text: str | None, tmp_path: Pa
         assert not depends_on_chance(failure(exceptions=(error(frame),)), tmp_path)
 
 
-@pytest.mark.parametrize(
-    "judgement",
-    [
+def test_deterministic_failures_are_not_rerun():
+    missing_file = Selector(text="gone.py", problem="missing_file")
+
+    assert is_worth_confirming(red())
+    for same in (
         green(),
         Judgement(verdict=Verdict.FAILED),
         red(timed_out=True),
         red(swallowed_timeout=True),
         red(kind=EvidenceKind.SANDBOX),
         red(kind=EvidenceKind.HYGIENE),
-        red(selectors=(Selector(text="gone.py", problem="missing_file"),)),
-    ],
-    ids=["green", "no evidence", "a hang", "a swallowed limit", "sandbox", "hygiene", "a missing file"],
-)
-def test_deterministic_failures_are_not_rerun(judgement: Judgement):
-    assert not is_worth_confirming(judgement)
-    assert is_worth_confirming(red())
+        red(selectors=(missing_file,)),
+    ):
+        assert not is_worth_confirming(same), same
 
 
 def entry(nodeid: str, expires: str = "2026-12-31") -> Quarantine:

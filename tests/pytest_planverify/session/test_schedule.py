@@ -105,10 +105,7 @@ def plans(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 @given(items=plans(), data=st.data(), lanes=st.integers(1, 3))
 def test_every_command_is_scheduled_once_after_its_dependencies(
-    items: list[dict[str, Any]],
-    data: st.DataObject,
-    lanes: int,
-    tmp_path_factory: pytest.TempPathFactory,
+    items: list[dict[str, Any]], data: st.DataObject, lanes: int, tmp_path_factory: pytest.TempPathFactory
 ):
     plan = plan_of(tmp_path_factory.mktemp("plan"), *items)
     schedule = schedule_of(plan)
