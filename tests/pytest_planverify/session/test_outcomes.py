@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from baseline_samples import commit_all
 from diagnosis_samples import error, failed, frame
 from example_project import todo
+from text_bundles import write_files
 
 from planner.errors import PlannerError
 from planner.model.evidence import ChangedFile, Evidence, Hunk
@@ -25,9 +27,11 @@ from pytest_planverify.checks.result import title_of
 from pytest_planverify.options import PlanArgument
 from pytest_planverify.session.check_runs import PlanResult, masked
 from pytest_planverify.session.outcomes import (
+    MOST_CHANGED,
     Assembler,
     _with_reads,
     _with_sides_of_tests,
+    changed_files,
     summary_of,
     todo_state,
 )
@@ -266,6 +270,40 @@ def test_claimed_scope_includes_dependencies(tmp_path: Path):
 
     assert [each.id for each in todos_in_scope(chosen, "claimed")] == ["a", "b", "c"]
     assert len(todos_in_scope(chosen, "ready")) == 4
+
+
+# -- changed files ----------------------------------------------------------------------------------
+
+
+def test_changed_files_have_a_side_and_exclude_plans(tmp_path: Path):
+    files = ("cart.py", "tests/test_cart.py", "notes.md", "plan.json")
+    write_files(tmp_path, dict.fromkeys(files, "{}\n"))
+    commit_all(tmp_path)
+    write_files(tmp_path, dict.fromkeys(files, "{} \n"))
+
+    found = changed_files(tmp_path, Changes(tmp_path, [tmp_path / "plan.json"]))
+
+    assert [(each.path, each.side) for each in found] == [
+        ("cart.py", Side.PRODUCT),
+        ("tests/test_cart.py", Side.TEST),
+        ("notes.md", None),
+    ]
+
+
+def test_changed_files_are_unknown_without_a_commit(tmp_path: Path):
+    (tmp_path / "cart.py").write_text("")
+
+    assert changed_files(tmp_path, Changes(tmp_path)) is None
+
+
+def test_code_precedes_other_files_when_changed_files_are_truncated(tmp_path: Path):
+    write_files(tmp_path, {"a.md": ""})
+    commit_all(tmp_path)
+    write_files(tmp_path, {f"a{number:02}.md": "" for number in range(MOST_CHANGED)} | {"z.py": ""})
+
+    found = changed_files(tmp_path, Changes(tmp_path))
+
+    assert (len(found), found[0].path) == (MOST_CHANGED, "z.py")
 
 
 @pytest.mark.parametrize(
