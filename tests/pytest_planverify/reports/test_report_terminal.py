@@ -1,26 +1,27 @@
+"""The summary of a run on the terminal, and the tree of a plan with its sub-plans."""
+
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import outcome_samples as samples
 import pytest
 from _pytest._io.wcwidth import wcswidth
 from hypothesis import given
 from hypothesis import strategies as st
-from outcome_samples import RSI_FAILURE, check, document, outcome, summary
+from outcome_samples import RSI_FAILURE, check, document, momentum_plan, outcome, screen_text, summary
+from text_bundles import unpack_bundle
 
-from planner.model.evidence import Hunk
-from planner.model.outcome import Candidate, OutcomeDocument, PlanRef
+from planner.model.outcome import Failure, Outcome, OutcomeDocument, PlanRef
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
-from pytest_planverify.reports.terminal import final_line
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from planner.model.outcome import Failure, Outcome
+from planner.planfile.loader import LoadedPlan
+from planner.planfile.tree import load_tree
+from pytest_planverify.reports.terminal import final_line, render_tree
+from pytest_planverify.reports.words import Standing, standing
 
 OUTCOMES = ".planverify/outcomes.json"
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
@@ -316,18 +317,6 @@ def test_details_are_listed_below_their_todo(todo: Outcome, shown: str) -> None:
     assert shown in summary(document(todo), width=120)
 
 
-@pytest.mark.parametrize(
-    ("score", "since", "shown"), [(0.6, None, True), (0.1, None, False), (0.6, Since.PRE_EXISTING, False)]
-)
-def test_only_changes_that_can_have_caused_the_failure_are_shown(
-    score: float, since: Since | None, shown: bool
-) -> None:
-    """Without a part in the failure, or if it failed before, a change is not its cause."""
-    changed = Candidate(path="shop/tax.py", line=7, score=score, hunk=Hunk(path="shop/tax.py", line=7))
-    text = summary(document(of_rsi(candidates=(changed,), since=since)))
-    assert ("changed shop/tax.py:7" in text) is shown
-
-
 def test_long_message_is_limited_to_whole_lines_with_a_count() -> None:
     failure = RSI_FAILURE.model_copy(update={"stack_trace_head": "AssertionError: " + "many words " * 100})
     lines = summary(document(failing(failure))).splitlines()
@@ -486,3 +475,153 @@ def test_summary_is_always_printable(
 def test_prose_never_exceeds_the_terminal_width(shown: OutcomeDocument, width: int, verbosity: int) -> None:
     text = summary(shown, width=width, verbosity=verbosity)
     assert not [line for line in text.split("\n") if wcswidth(line) > width]
+
+
+# -- the tree of a plan ------------------------------------------------------------------------------
+
+ROWS, TYPES = "tests/test_adapter.py::test_rows", "tests/test_adapter.py::test_types"
+RSI = "tests/test_indicators.py::test_rsi_values"
+SELECTED = {("t1_data_integration", "tests[0]"): [ROWS, TYPES], ("t2_indicators", "tests[0]"): [RSI, ROWS]}
+PROBLEMS = {("t2_indicators", "tests[1]"): ["ruff is not installed: install it, or take the criterion out"]}
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> LoadedPlan:
+    return momentum_plan(tmp_path)
+
+
+def tree(plan: LoadedPlan, *, verbosity: int = 0) -> str:
+    return screen_text(lambda tw: render_tree(tw, plan, SELECTED, PROBLEMS, verbosity=verbosity), width=40)
+
+
+def test_the_tree_shows_todos_criteria_and_tests_or_quietly_each_node_id_once(plan: LoadedPlan) -> None:
+    assert tree(plan, verbosity=-1).splitlines() == [ROWS, TYPES, RSI]
+    assert tree(plan) == dedent("""\
+        Momentum Strategy with RSI  (2 todos, 3 tests)
+          t1_data_integration  Data Integration Adapter  (2 criteria, 2 tests)
+            tests[0]  pytest tests/test_adapter.py -q  (2 tests)
+              tests/test_adapter.py::test_rows
+              tests/test_adapter.py::test_types
+            metrics[0]  rows_min >= 10
+          t2_indicators  Indicator & Candle Patterns  (5 criteria, 2 tests)
+            tests[0]  pytest tests/test_indicators.py -q  (2 tests)
+              tests/test_indicators.py::test_rsi_values
+              tests/test_adapter.py::test_rows
+            tests[1]  ruff check indicators
+              ! ruff is not installed: install it, or take the criterion out
+            expected_artifacts[0]  indicators/rsi.py
+            manual[0]  Does the chart look right?
+            contract_path  contracts/indicator_contract.json
+    """)
+
+
+def test_tree_shows_only_the_requested_todos(plan: LoadedPlan) -> None:
+    selected = {("t2_indicators", "tests[0]"): ["a.py::b"]}
+    shown = screen_text(lambda tw: render_tree(tw, plan, selected, todo_ids={"t2_indicators"}))
+    assert shown.splitlines()[:2] == [
+        "Momentum Strategy with RSI  (1 todo, 1 test)",
+        "  t2_indicators  Indicator & Candle Patterns  (5 criteria, 1 test)",
+    ]
+
+
+def test_todos_of_a_sub_plan_are_shown_below_their_parent(tmp_path: Path) -> None:
+    phases = unpack_bundle(Path(__file__).parents[3] / "fixtures/projects/phases.txt", tmp_path)
+    flat = load_tree(phases / "plan.yaml", boundary=phases).load_all().flat()
+
+    names = "phase-1/text-impl phase-2 phase-2/buffer-impl phase-3 phase-3/cursor phase-3/cursor/up-down"
+
+    shown = screen_text(lambda tw: render_tree(tw, flat.loaded, {}, todo_ids=names.split()))
+
+    assert shown == dedent("""\
+        A small editor in three phases  (6 todos, 0 tests)
+          phase-1/text-impl  Lines of a text  (1 criterion)
+            tests[0]  pytest tests/test_text.py -q  (0 tests)
+          phase-2  Phase 2: Buffer Management  (1 todo, 1 criterion)
+            tests[0]  pytest tests/test_integration.py -q  (0 tests)
+            buffer-impl  The buffer  (2 criteria)
+              tests[0]  pytest tests/test_text.py -q  (0 tests)
+              metrics[0]  lines >= 3
+          phase-3  Phase 3: Navigation  (1 todo)
+            cursor  The cursor  (1 todo)
+              up-down  Up and down  (1 criterion)
+                tests[0]  pytest tests/test_cursor.py -q -k 'up or down'  (0 tests)
+    """)
+
+
+DONE, FAILED, TESTING = TodoState.DONE, TodoState.TEST_FAILED, TodoState.TESTING
+
+
+def parent(todo_id: str, title: str, state: TodoState, verdict: Verdict, *own: Verdict) -> Outcome:
+    below = check("sub_plan", CheckKind.SUB_PLAN, verdict, title="phases/two.yaml", reason="p/a failed")
+    rest = [check(f"tests[{number}]", verdict=each, cmd="pytest x.py") for number, each in enumerate(own)]
+    return outcome(todo_id, title, state, below, *rest, verified=False)
+
+
+def child(todo_id: str, state: TodoState = DONE) -> Outcome:
+    verdict = Verdict.PASSED if state is DONE else Verdict.FAILED
+    return outcome(todo_id, "Some todo", state, check("tests[0]", verdict=verdict, cmd="pytest y.py"))
+
+
+PHASES = (
+    parent("phase-2", "Phase 2: Buffer Management", TESTING, Verdict.FAILED),
+    child("phase-2/buffer-tests"),
+    child("phase-2/buffer-impl", FAILED),
+    parent("phase-2/deep", "Deep", DONE, Verdict.PASSED),
+    child("phase-2/deep/x"),
+    child("other/todo"),
+)
+
+
+def lines_of(*shown: Outcome, width: int = 90, **how: Any) -> list[str]:
+    return [line.rstrip() for line in summary(document(*shown), width=width, **how).splitlines()]
+
+
+def test_todos_are_indented_below_shown_parents() -> None:
+    columns = [line for line in lines_of(*PHASES) if line[:1] in ("✓", "✗", "!")]
+
+    assert [line[15:40].rstrip() for line in columns] == [
+        "phase-2         Phase 2:",
+        "  buffer-tests  Some todo",
+        "  buffer-impl   Some todo",
+        "  deep          Deep (1/1",
+        "    x           Some todo",
+        "other/todo      Some todo",
+    ]
+
+
+def test_parent_line_shows_its_progress() -> None:
+    (line,) = (line for line in lines_of(*PHASES) if "phase-2 " in line and "Phase" in line)
+
+    assert "Phase 2: Buffer Management (2/3)" in line
+    assert "! in progress  phase-2" in line
+    assert "    why    sub_plan failed: p/a failed" in lines_of(*PHASES)
+    assert "! in progress phase-2: p/a failed" in lines_of(*PHASES, verbosity=-1), "quietly by its full id"
+    assert final_line(document(*PHASES))[0].startswith("4 done, 1 failed, 1 in progress in")
+    without_title = lines_of(parent("p", "p", DONE, Verdict.PASSED), child("p/a"))
+    assert any(line.startswith("✓ done  p    (1/1)") for line in without_title)
+    assert not any("not verified" in line for line in without_title), "it is so through its todos"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "own", "expected"),
+    [
+        (Verdict.FAILED, [], Standing.IN_PROGRESS),
+        (Verdict.FAILED, [Verdict.NOT_RUN], Standing.IN_PROGRESS),
+        (Verdict.NOT_RUN, [Verdict.PASSED], Standing.IN_PROGRESS),
+        (Verdict.NEEDS_HUMAN, [], Standing.IN_PROGRESS),
+        (Verdict.PASSED, [Verdict.NEEDS_HUMAN], Standing.NEEDS_HUMAN),
+        (Verdict.NOT_RUN, [Verdict.INCONCLUSIVE], Standing.INCONCLUSIVE),
+    ],
+)
+def test_parent_is_in_progress_while_only_its_todos_are_unfinished(
+    verdict: Verdict, own: list[Verdict], expected: Standing
+) -> None:
+    assert standing(parent("p", "P", TESTING, verdict, *own)) is expected
+
+
+def test_equally_named_tests_of_two_sub_plans_show_both_tracebacks() -> None:
+    longreprs = {(samples.PLAN, todo, "tests[0]"): [("a.py::t", todo)] for todo in ("p/a", "p/b", "q/a")}
+
+    shown = lines_of(*PHASES, longreprs=longreprs, verbosity=1)
+
+    assert [line for line in shown if line in ("p/a", "p/b", "q/a")] == ["p/a", "q/a"]

@@ -173,13 +173,14 @@ def test_options_are_routed_by_the_table(
     assert reporting.replace("--cov-report term", "--cov-report=term") == in_reporting
 
 
-def test_remaining_addopts_are_passed_to_workers() -> None:
-    found = given(ini="-rA --strict-markers -k quick", environment="--html=a.html -v")
-
-    start = worker(found)
+def test_remaining_addopts_are_passed_to_workers_also_beside_options_of_the_command() -> None:
+    start = worker(given(ini="-rA --strict-markers -k quick", environment="--html=a.html -v"))
 
     assert start.args == ("-o", "addopts=", "--strict-markers", "-k", "quick", "-v", "tests")
     assert start.env == {"PYTEST_ADDOPTS": ""}
+    covered = worker(given(ini="--cov=shop --cov-fail-under=80"), "tests --cov-report=xml")
+    options = "-o addopts= --cov=shop --cov-fail-under=80 tests --cov-report=xml"
+    assert " ".join(covered.args) == options
 
 
 def test_reporters_of_a_command_override_those_of_the_run() -> None:
@@ -190,21 +191,6 @@ def test_reporters_of_a_command_override_those_of_the_run() -> None:
 
     assert start.args == ("--junitxml=/run/unused", *command.split())
     assert "COVERAGE_FILE" not in start.env
-
-
-def test_coverage_that_addopts_request_applies_to_a_command_with_further_options_of_it() -> None:
-    found = given(ini="--cov=shop --cov-fail-under=80")
-
-    start = worker(found, "tests --cov-report=xml")
-
-    assert start.args == (
-        "-o",
-        "addopts=",
-        "--cov=shop",
-        "--cov-fail-under=80",
-        "tests",
-        "--cov-report=xml",
-    )
 
 
 @pytest.mark.parametrize(
