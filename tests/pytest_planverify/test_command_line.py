@@ -97,16 +97,15 @@ def test_invalid_arguments_are_refused_with_a_remedy(line: str, problem: str):
     assert problem in str(refused.value)
 
 
+def test_existing_file_of_any_name_may_be_a_plan(tmp_path: Path):
+    (tmp_path / "todo.txt").touch()
+    assert sort("todo.txt::a", folder=tmp_path).plan_words == ("todo.txt::a",)
+
+
 @pytest.mark.parametrize("word", ["-nauto", "-n logical", "--numprocesses auto"])
 def test_auto_means_one_worker_per_usable_core(word: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {3, 5}, raising=False)
     assert sort(word).workers == 2
-
-
-def test_existing_file_of_any_name_may_be_a_plan(tmp_path: Path):
-    (tmp_path / "todo.txt").touch()
-
-    assert sort("todo.txt::a", folder=tmp_path).plan_words == ("todo.txt::a",)
 
 
 def planverify(*words: str) -> tuple[int, str]:
@@ -114,17 +113,12 @@ def planverify(*words: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-@pytest.mark.parametrize("command", ["", "baseline", "baseline record", "baseline accept", "qualify"])
-def test_help_names_the_exit_statuses(command: str) -> None:
-    status, text = planverify(*command.split(), "--help")
-    assert status == 0
-    assert "Exit status" in text
-
-
-def test_version_option_prints_the_package_version() -> None:
+def test_help_names_the_exit_statuses_and_version_the_program() -> None:
+    for command in ("", "baseline", "baseline record", "baseline accept", "qualify"):
+        status, text = planverify(*command.split(), "--help")
+        assert (status, "Exit status" in text) == (0, True), command
     status, text = planverify("--version")
-    assert status == 0
-    assert text.startswith("planverify ")
+    assert (status, text.partition(" ")[0]) == (0, "planverify")
 
 
 def test_program_includes_the_planner_commands_under_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,30 +155,18 @@ def test_sigterm_raises_keyboard_interrupt(monkeypatch: pytest.MonkeyPatch) -> N
         signal.signal(signal.SIGTERM, previous)
 
 
-def test_missing_baseline_cannot_be_shown_or_accepted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    plan = "todo_list_id: p\nitems:\n- {id: t_one, title: One, verify: pytest t.py}\n"
-    (tmp_path / "plan.yaml").write_text(plan)
-
-    status, text = planverify("baseline", "show")
-    assert status == 1
-    assert "the plan has no baseline; record one: planverify baseline plan.yaml" in text
-    status, text = planverify("baseline", "accept", "t_one", "--reason", "x")
-    assert status == 4
-    assert "the plan has no baseline; record one: planverify baseline plan.yaml" in text
-
-
-def test_baseline_names_the_claimed_todos_whose_changes_it_includes(
+def test_missing_baseline_cannot_be_shown_or_accepted_and_a_new_one_names_the_claimed_todos(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     plan = "todo_list_id: p\nitems:\n- {id: add, title: Add, status: claimed, verify: pytest t.py}\n"
     (tmp_path / "plan.yaml").write_text(plan)
 
+    for words, expected in (("show", 1), ("accept add --reason x", 4)):
+        status, text = planverify("baseline", *words.split())
+        assert status == expected
+        assert "the plan has no baseline; record one: planverify baseline plan.yaml" in text
     status, text = planverify("baseline")
-
     assert (status, "now part of the baseline: add\n" in text) == (0, True), text
 
 
@@ -203,7 +185,7 @@ def settings(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
     return read
 
 
-def test_settings_have_defaults(settings, pytester: pytest.Pytester):
+def test_settings_have_defaults_and_are_stored_only_with_planverify(settings, pytester: pytest.Pytester):
     found = settings("plan.yaml")
 
     assert [plan.path for plan in found.plans] == [pytester.path / "plan.yaml"]
@@ -213,6 +195,8 @@ def test_settings_have_defaults(settings, pytester: pytest.Pytester):
     assert found.workers == 1
     assert found.outcomes is None
     assert found.worker_args[:2] == ("-p", "pytest_planverify.plugin")
+    without = pytester.parseconfig("-p", "pytest_planverify.plugin")
+    assert (GIVEN in without.stash, without.option.planverify) == (False, False)
 
 
 @pytest.mark.parametrize("words", [("--planverify-confrim", "3"), ("--planverify-confrim=3",)])
@@ -259,10 +243,3 @@ def test_invalid_option_values_are_refused(args: tuple[str, ...], problem: str, 
         settings(*args)
 
     assert problem in str(refused.value)
-
-
-def test_options_are_not_stored_without_planverify(pytester: pytest.Pytester):
-    config = pytester.parseconfig()
-
-    assert GIVEN not in config.stash
-    assert not config.option.planverify

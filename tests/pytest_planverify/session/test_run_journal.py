@@ -76,19 +76,11 @@ def test_invalid_unicode_does_not_lose_the_verdict(tmp_path: Path):
 
 def test_failed_write_loses_the_record_but_not_the_run(tmp_path: Path):
     RunJournal(tmp_path / "no" / "journal.jsonl", "p").append("run_unexplained", reason="x")
-
     assert not (tmp_path / "no").exists()
 
 
-def test_run_folders_are_unique(tmp_path: Path):
+def test_run_folders_are_unique_and_recent_ones_are_kept(tmp_path: Path):
     assert len({new_run_id() for _ in range(50)}) == 50
-
-    RunFolder(tmp_path, "r1").create()
-    with pytest.raises(FileExistsError):
-        RunFolder(tmp_path, "r1").create()
-
-
-def test_recent_runs_and_the_current_one_are_kept(tmp_path: Path):
     assert KEPT_RUNS == 20
     for number in range(KEPT_RUNS + 5):
         RunFolder(tmp_path, f"r{number:02}").create()
@@ -97,6 +89,8 @@ def test_recent_runs_and_the_current_one_are_kept(tmp_path: Path):
 
     last = RunFolder(tmp_path, "last")
     last.create()
+    with pytest.raises(FileExistsError):
+        last.create()
 
     kept = sorted(path.name for path in last.path.parent.iterdir())
     assert kept == ["last", "note.txt", *(f"r{number:02}" for number in range(6, KEPT_RUNS + 5))]

@@ -11,6 +11,7 @@ import pytest
 from example_project import todo
 from hypothesis import given
 from hypothesis import strategies as st
+from text_bundles import write_files
 
 from planner.planfile.loader import LoadedPlan, load_plan
 from planner.planfile.tree import FlatPlan, load_tree
@@ -66,7 +67,6 @@ def test_independent_todos_run_concurrently(tmp_path: Path):
 
 def test_dependency_outside_the_run_is_not_awaited(tmp_path: Path):
     plan = plan_of(tmp_path, todo("a", "ruff check ."), todo("b", "pytest b.py", after=("a",)))
-
     assert waves(schedule_of(plan, only="b")) == [["b.0"]]
 
 
@@ -136,36 +136,24 @@ SCRIPT = Path(sys.executable).with_name("pytest")
 
 
 @pytest.mark.parametrize(
-    ("command", "is_pytest"),
-    [
-        ("pytest --frobnicate a.py", True),
-        ("PYTHONPATH=src pytest a.py", True),
-        ("ruff check .", False),
-        (".venv/bin/python -m pytest a.py", False),
-        ("PYTHONHASHSEED=1 pytest a.py", False),
-        ("LC_ALL=C pytest a.py", False),
-    ],
-)
-def test_only_pytest_commands_of_this_interpreter_are_workers(
-    command: str, is_pytest: bool, tmp_path: Path
-):
-    assert only_job(plan_of(tmp_path, todo("a", command))).is_pytest is is_pytest
-
-
-@pytest.mark.parametrize(
     ("module", "command", "is_pytest"),
     [
+        ("a.py", "pytest --frobnicate a.py", True),
+        ("a.py", "PYTHONPATH=src pytest a.py", True),
+        ("a.py", "ruff check .", False),
+        ("a.py", ".venv/bin/python -m pytest a.py", False),
+        ("a.py", "PYTHONHASHSEED=1 pytest a.py", False),
+        ("a.py", "LC_ALL=C pytest a.py", False),
         ("random.py", "pytest a.py", True),
         ("random.py", "python -m pytest a.py", False),
         ("random/__init__.py", "PYTHONPATH=lib:. pytest a.py", False),
         ("random/__init__.py", "PYTHONPATH=lib pytest a.py", True),
     ],
 )
-def test_command_that_finds_a_module_named_like_one_of_python_first_is_no_worker(
+def test_only_pytest_commands_of_this_interpreter_that_find_its_own_modules_first_are_workers(
     module: str, command: str, is_pytest: bool, tmp_path: Path
 ):
-    (tmp_path / module).parent.mkdir(exist_ok=True)
-    (tmp_path / module).touch()
+    write_files(tmp_path, {module: ""})
 
     assert only_job(plan_of(tmp_path, todo("a", command))).is_pytest is is_pytest
 

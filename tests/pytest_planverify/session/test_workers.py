@@ -142,18 +142,20 @@ ENDS: dict[str, tuple[str, str, list[str], dict[str, Any]]] = {
     "stop by an import": ("import stops", "", [], {"death": None, "collecting": {"": "test_x.py"}}),
     "forged records": ("forges", "", ["crashed"], {"forged": 3}),
     "truncated records": ("cuts", "", ["passed", "passed"], {"journal_lost": True}),
+    "processes left": ("leaves something", "", ["passed", "passed"], {"death": None}),
     "crash in a rerun": ("dies when run again", OF_RERUNS, ["crashed"], {"death.phase": "call"}),
 }
 
 
 @pytest.mark.parametrize(("what", "options", "results", "facts"), ENDS.values(), ids=ENDS)
-def test_record_tells_how_its_worker_ended(
+def test_record_tells_how_its_worker_ended_and_nothing_is_left_of_it(
     what: str, options: str, results: list[str], facts: dict[str, Any], bench: Bench
 ):
     record = run(bench, what, *options.split(), seconds=SHORT if what == "sleeps" else 30)
 
     assert outcomes(record) == results
     assert {name: attrgetter(name)(record) for name in facts} == facts
+    assert not is_something_left(bench)
     if what == "import stops":
         assert record.stopped_by["exceptions"][0]["type"] == "KeyboardInterrupt"
 
@@ -224,12 +226,6 @@ def test_pipes_in_the_place_of_files_of_the_run_block_nobody(bench: Bench):
     assert run(bench, "leaves pipes").death.end.exit_code == 3
 
     assert run(bench, "normal").exit_status == 0
-
-
-def test_child_processes_of_a_worker_end_with_it(bench: Bench):
-    run(bench, "leaves something")
-
-    assert not is_something_left(bench)
 
 
 @forked_and_cold
@@ -341,6 +337,7 @@ EXPECTS_VALUE = "def test_it(request): assert getattr(request.config, 'value', N
 """A test that expects the value that a hook has set."""
 CONFIGURE = hook("configure(config)", "config.value = 1")
 SETS_A_VALUE = "lambda config: vars(config).update(value=1)"
+STARTS_A_THREAD = "threading.Thread(target=time.sleep, args=(9,), daemon=True).start()"
 OPTION = "parser.addoption('--shop', default='x')"
 EXPECTS_OPTION = "def test_it(request): assert request.config.option.shop == {!r}\n"
 CASES = {
@@ -388,6 +385,13 @@ CASES = {
         Level.PARSED if pytest.version_tuple >= (9, 0, 1) else Level.IMPORTED,
         {"conftest.py": "pytest_plugins = ['own']\n", "own.py": CONFIGURE, "test_x.py": EXPECTS_VALUE},
     ),
+    "a hook that starts a thread": Case(
+        Level.PARSED,
+        {
+            "conftest.py": f"import threading, time\n{hook('sessionstart(session)', STARTS_A_THREAD)}",
+            "test_x.py": "import threading\ndef test_it(): assert threading.active_count() == 2\n",
+        },
+    ),
     "a plugin that would start a thread for workers of pytest-xdist": Case(
         Level.STARTED,
         {"test_x.py": "runs = []\ndef test_it():\n    runs.append(1)\n    assert len(runs) == 2\n"},
@@ -412,18 +416,6 @@ def test_worker_has_the_outcomes_of_plain_pytest_at_every_level(case: Case, benc
 
     assert seen(first) == seen(again) == case.plain
     assert bench.levels == {case.level}
-
-
-def test_thread_started_by_a_plugin_prevents_forking_after_it(bench: Bench):
-    starts = "threading.Thread(target=time.sleep, args=(9,), daemon=True).start()"
-    bench.write(
-        {
-            "conftest.py": f"import threading, time\n{hook('sessionstart(session)', starts)}",
-            "test_x.py": "import threading\ndef test_it(): assert threading.active_count() == 2\n",
-        }
-    )
-
-    assert seen(bench.run()) == PASSED
 
 
 def test_test_that_imports_a_shadowing_module_runs_only_once(bench: Bench):
