@@ -156,22 +156,16 @@ def test_most_severe_and_surest_failure_decides(headlines, first: str, tmp_path:
     assert outcome.failure_evidence.signature == first
 
 
-def test_failure_routing_of_the_plan_decides_the_target_agent(tmp_path: Path):
-    item = {**TWO, "failure_routing": {"implementation_bug": "architect"}}
-
-    outcome, _ = outcomes_of(tmp_path, item, check_run("tests[0]", FAILED, "TEST_REGRESSION 0.9 s1"))
-
-    assert outcome.failures[0].target_agent is Role.ARCHITECT
-
-
-def test_diagnosis_of_a_missing_module_knows_which_files_todos_may_write(tmp_path: Path):
+def test_failure_knows_the_routing_of_the_plan_and_which_files_todos_may_write(tmp_path: Path):
     missing = error("ModuleNotFoundError", name="newlib")
-    run = check_run("tests[0]", FAILED, "IMPORT_ERROR 0.9 s1")
+    run = check_run("tests[0]", FAILED, "TEST_REGRESSION 0.9 s1")
     piece = run.evidence[0].model_copy(update={"exceptions": (missing,)})
     item = todo("a", "pytest x.py", allowed_files=["newlib/**"], expected_artifacts=["out/a.json"])
+    item["failure_routing"] = {"implementation_bug": "architect"}
 
-    _, (diagnosed,) = outcomes_of(tmp_path, item, run.model_copy(update={"evidence": (piece,)}))
+    outcome, (diagnosed,) = outcomes_of(tmp_path, item, run.model_copy(update={"evidence": (piece,)}))
 
+    assert outcome.failures[0].target_agent is Role.ARCHITECT
     assert diagnosed.granted == ("newlib/**", "out/a.json")
 
 
@@ -230,7 +224,6 @@ def test_plan_is_loaded_once_with_the_requested_todos(tmp_path: Path):
 
     (some,) = load_plans([argument(path, "c"), argument(path, "a")])
     (whole,) = load_plans([argument(path, "c"), argument(path)])
-
     assert [each.id for each in todos_in_scope(some, "claimed")] == ["a", "c"]
     assert [each.id for each in todos_in_scope(whole, "all")] == ["a", "b", "c"]
 
@@ -249,8 +242,7 @@ def test_unknown_todo_is_refused_even_beside_the_whole_plan(todo_id: str, hint: 
 
 def test_errors_of_all_plans_are_reported_together(tmp_path: Path):
     one, two = tmp_path / "one.yaml", tmp_path / "two.yaml"
-    for path in (one, two):
-        path.write_text("items: 3\n")
+    write_files(tmp_path, dict.fromkeys(("one.yaml", "two.yaml"), "items: 3\n"))
 
     with pytest.raises(PlannerError) as refused:
         load_plans([argument(one), argument(two), argument(one)])
@@ -275,9 +267,10 @@ def test_claimed_scope_includes_dependencies(tmp_path: Path):
 # -- changed files ----------------------------------------------------------------------------------
 
 
-def test_changed_files_have_a_side_and_exclude_plans(tmp_path: Path):
+def test_changed_files_are_known_from_the_first_commit_with_a_side_and_exclude_plans(tmp_path: Path):
     files = ("cart.py", "tests/test_cart.py", "notes.md", "plan.json")
     write_files(tmp_path, dict.fromkeys(files, "{}\n"))
+    assert changed_files(tmp_path, Changes(tmp_path)) is None
     commit_all(tmp_path)
     write_files(tmp_path, dict.fromkeys(files, "{} \n"))
 
@@ -288,12 +281,6 @@ def test_changed_files_have_a_side_and_exclude_plans(tmp_path: Path):
         ("tests/test_cart.py", Side.TEST),
         ("notes.md", None),
     ]
-
-
-def test_changed_files_are_unknown_without_a_commit(tmp_path: Path):
-    (tmp_path / "cart.py").write_text("")
-
-    assert changed_files(tmp_path, Changes(tmp_path)) is None
 
 
 def test_code_precedes_other_files_when_changed_files_are_truncated(tmp_path: Path):
