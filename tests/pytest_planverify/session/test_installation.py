@@ -58,13 +58,17 @@ def test_unmet_requirements_are_reported(tmp_path: Path) -> None:
     assert unmet_requirements(tmp_path / "nowhere") == ()
 
 
-def test_repeated_options_of_setup_cfg_are_read_and_pipes_are_not(tmp_path: Path) -> None:
-    text = "[options]\ninstall_requires =\n  first-gone\n[options]\ninstall_requires =\n  last-gone\n"
-    (tmp_path / "setup.cfg").write_text(text)
-    for name in ("pyproject.toml", "setup.py", "requirements.txt"):
+def test_setup_py_and_repeated_options_of_setup_cfg_are_parsed_and_pipes_are_not(tmp_path: Path) -> None:
+    options = "[options]\ninstall_requires =\n    first-gone\n"
+    setup = "raise SystemExit\nsetup(install_requires=NEEDS, tests_require=['t-gone', x])\n"
+    write_files(tmp_path, {"setup.cfg": options + options.replace("first", "last") + "    pytest\n"})
+    write_files(tmp_path, {"setup.py": f"NEEDS = ['py-gone>=1.0']\n{setup}"})
+    for name in ("pyproject.toml", "requirements.txt"):
         os.mkfifo(tmp_path / name)  # which must not block
 
-    assert [each.name for each in unmet_requirements(tmp_path)] == ["last-gone"]
+    found = {each.name: each.file for each in unmet_requirements(tmp_path)}
+
+    assert found == {"last-gone": "setup.cfg", "py-gone": "setup.py", "t-gone": "setup.py"}
 
 
 @pytest.mark.parametrize(
@@ -79,27 +83,21 @@ def test_missing_module_of_any_name_has_no_similar_ones(lacks: ExceptionFact, tm
     assert with_installation(evidence(lacks), tmp_path).exceptions[0].nearest == ()
 
 
-@pytest.mark.parametrize(("metadata", "unmet"), [("Name: odd\nVersion: 1.1build1\n", False), ("", True)])
-def test_installed_versions_that_cannot_be_compared_are_not_called_unmet(
-    metadata: str, unmet: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("metadata", "installed"),
+    [("Name: odd\nVersion: 1.1build1\n", []), ("Name: odd\nVersion: 1\n", ["1"]), ("", [None])],
+    ids=["not comparable", "too old", "no name"],
+)
+def test_first_distribution_on_the_path_of_the_commands_counts_if_its_version_can_be_compared(
+    metadata: str, installed: list[str | None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_files(tmp_path, {"odd-1.dist-info/METADATA": metadata, "requirements.txt": "odd>=1\n"})
-    monkeypatch.syspath_prepend(tmp_path)
-
-    assert bool(unmet_requirements(tmp_path)) is unmet
-
-
-def test_first_distribution_on_the_path_of_the_commands_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for folder, version in (("parent", "3"), ("given", "1")):
-        metadata = f"Name: odd\nVersion: {version}\n"
-        write_files(tmp_path / folder, {f"odd-{version}.dist-info/METADATA": metadata})
+    write_files(tmp_path, {"given/odd-1.dist-info/METADATA": metadata, "requirements.txt": "odd>=2\n"})
+    if metadata:
+        write_files(tmp_path, {"parent/odd-3.dist-info/METADATA": "Name: odd\nVersion: 3\n"})
     monkeypatch.syspath_prepend(tmp_path / "parent")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "given"))
-    (tmp_path / "requirements.txt").write_text("odd>=2\n")
 
-    assert [each.installed for each in unmet_requirements(tmp_path)] == ["1"]
+    assert [each.installed for each in unmet_requirements(tmp_path)] == installed
 
 
 @pytest.mark.parametrize(
@@ -140,18 +138,6 @@ def test_name_that_a_built_module_lacks_is_the_builds_fault_if_its_source_is_new
 
     assert (found.rule == "own-module-not-installed") is is_stale
     assert ("was not built from shop/_fast.c" in found.suggestion) is is_stale
-
-
-def test_setup_py_and_setup_cfg_are_parsed_but_not_executed(tmp_path: Path) -> None:
-    (tmp_path / "setup.cfg").write_text("[options]\ninstall_requires =\n    cfg-gone>=1\n    pytest\n")
-    (tmp_path / "setup.py").write_text(
-        "NEEDS = ['py-gone>=1.0']\nraise SystemExit\n"
-        "setup(install_requires=NEEDS, tests_require=['t-gone', x])\n"
-    )
-
-    found = {each.name: each.file for each in unmet_requirements(tmp_path)}
-
-    assert found == {"cfg-gone": "setup.cfg", "py-gone": "setup.py", "t-gone": "setup.py"}
 
 
 @pytest.mark.parametrize(

@@ -112,18 +112,15 @@ def test_total_duration_of_tests_is_limited_by_the_criterion(
     )
 
 
-def test_a_pass_of_a_test_that_was_interrupted_at_the_limit_is_a_timeout():
-    session = Session().feed("session_started", pid=1).collected("a", "b").test("a").test("b")
-    session.record.interrupted = {"a", "of another command"}
+def test_a_pass_of_a_test_that_was_interrupted_at_the_limit_the_parent_observed_is_a_timeout():
+    session = Session().feed("session_started", pid=1).collected("a", "b")
+    session.test("a").test("b", duration_ms=1e12).ended()
+    assert judge(command(limit_seconds=10), session.record).verdict is Verdict.PASSED
 
-    (evidence,) = judge(command(limit_seconds=1), session.ended()).evidence
+    session.record.interrupted = {"a", "of another command"}
+    (evidence,) = judge(command(limit_seconds=10), session.record).evidence
 
     assert (evidence.nodeid, evidence.timed_out, evidence.swallowed_timeout) == ("a", True, True)
-
-
-def test_duration_of_tests_is_at_most_the_time_that_the_parent_observed():
-    session = Session().feed("session_started", pid=1).collected("a").test("a", duration_ms=1e12)
-    assert judge(command(limit_seconds=10), session.ended()).verdict is Verdict.PASSED
 
 
 KILLED = {"signal": "SIGKILL", "timed_out": True}
@@ -159,16 +156,7 @@ def test_crashed_session_fails_with_its_exit_and_last_output(
     assert (end.signal, end.complete) == ("SIGKILL" if was_killed else "SIGSEGV", False)
 
 
-def test_process_that_pytest_timeout_ends_has_not_exceeded_the_limit_of_the_criterion():
-    record = session_of("timeout").died(code=1, timed_out=True, **IN_TEST)
-
-    (evidence,) = judge(command("a.py"), record).evidence
-
-    assert (evidence.timed_out, evidence.limit_seconds) == (True, None)
-    assert evidence.headline == "a.py::0 ended the process with exit status 1"
-
-
-def test_soft_limit_is_reported_as_a_timeout_of_the_test():
+def test_soft_limit_is_a_timeout_of_the_test_and_the_limit_of_pytest_timeout_none_of_the_criterion():
     timeout = [{**FAILURE, "timed_out": True}]
     session = Session().collected("a").test("a", "failed", duration_ms=2_500, evidence=timeout)
 
@@ -176,6 +164,10 @@ def test_soft_limit_is_reported_as_a_timeout_of_the_test():
 
     assert [test.outcome for test in judgement.tests] == [TestOutcome.TIMEOUT]
     assert [(each.duration_seconds, each.limit_seconds) for each in judgement.evidence] == [(2.5, 10)]
+    ended = session_of("timeout").died(code=1, timed_out=True, **IN_TEST)
+    (evidence,) = judge(command("a.py"), ended).evidence
+    assert (evidence.timed_out, evidence.limit_seconds) == (True, None)
+    assert evidence.headline == "a.py::0 ended the process with exit status 1"
 
 
 def test_test_that_passed_only_on_rerun_is_flaky():
@@ -303,19 +295,19 @@ def test_refused_value_is_a_plan_fault_if_the_command_gives_it(
     assert own.headline in message
     # It stands in an ini file or in PYTEST_ADDOPTS.
     assert other.kind is EvidenceKind.SESSION
+    ran = session_of("failed").feed("usage_error", message=message).ended(1)
+    assert judge(command("a.py", args=args), ran).tests[0].outcome is TestOutcome.FAILED
 
 
-@pytest.mark.parametrize("written", ["ImportError: conftest", None])
-def test_session_that_cannot_start_fails_with_or_without_a_record(written: str | None):
-    session = Session()
-    if written is not None:
-        session.feed("startup_failure", evidence={"kind": "session", "headline": written})
-
-    judgement = judge(command("a.py"), session.record)
-
-    headline = written or "the session returned None and ran no test"
-    assert judgement.verdict is Verdict.FAILED
-    assert [each.headline for each in judgement.evidence] == [headline]
+def test_session_that_cannot_start_fails_with_or_without_a_record():
+    failure = {"kind": "session", "headline": "ImportError: conftest"}
+    for session, headline in (
+        (Session().feed("startup_failure", evidence=failure), "ImportError: conftest"),
+        (Session(), "the session returned None and ran no test"),
+    ):
+        judgement = judge(command("a.py"), session.record)
+        assert judgement.verdict is Verdict.FAILED
+        assert [each.headline for each in judgement.evidence] == [headline]
 
 
 # -- how the session ended ---------------------------------------------------------------------------
@@ -384,20 +376,14 @@ def test_forgiven_failures_do_not_excuse_too_little_coverage(
     assert judge(command(view=forgive), session.ended(1)).verdict is verdict
 
 
-@pytest.mark.parametrize("session", [session_of("-"), Session()], ids=["collected", "not collected"])
-def test_session_that_returns_0_without_a_test_fails_and_names_the_option(session: Session):
-    judgement = judge(command("a.py", args=("a.py", "--co")), session.ended(0))
+def test_session_that_returns_0_without_a_test_fails_and_names_the_option():
+    for session in (session_of("-"), Session()):
+        judgement = judge(command("a.py", args=("a.py", "--co")), session.ended(0))
 
-    (evidence,) = judgement.evidence
-    assert judgement.verdict is Verdict.FAILED
-    assert evidence.headline == "no test ran, and the session returned 0 (--co)"
-    assert [each.text for each in evidence.selectors] == ["--co"]
-
-
-def test_usage_message_is_ignored_when_tests_ran():
-    session = session_of("failed").feed("usage_error", message="a warning of a plugin")
-
-    assert judge(command("a.py"), session.ended(1)).tests[0].outcome is TestOutcome.FAILED
+        (evidence,) = judgement.evidence
+        assert judgement.verdict is Verdict.FAILED
+        assert evidence.headline == "no test ran, and the session returned 0 (--co)"
+        assert [each.text for each in evidence.selectors] == ["--co"]
 
 
 def test_first_of_several_overturned_reports_is_named_in_the_reason():
@@ -473,16 +459,13 @@ def test_missing_records_make_a_failure_inconclusive():
     assert judge(command("a.py"), session.record).verdict is Verdict.FAILED
 
 
-@pytest.mark.parametrize(
-    ("session", "pieces"),
-    [(Session(), 1), (session_of("passed"), 1), (session_of("failed"), 2)],
-    ids=["no test", "a passed test", "a failed test"],
-)
-def test_truncated_journal_is_a_tampering_signal(session: Session, pieces: int):
+@pytest.mark.parametrize("outcomes", [(), ("passed",), ("failed",)], ids="-".join)
+def test_truncated_journal_is_a_tampering_signal(outcomes: tuple[str, ...]):
+    session = session_of(*outcomes) if outcomes else Session()
     session.record.journal_cut = True
 
     judgement = judge(command("a.py"), session.ended(0))
 
     assert judgement.verdict is Verdict.FAILED
     assert [each.sign for piece in judgement.evidence for each in piece.signals] == ["records-touched"]
-    assert len(judgement.evidence) == pieces
+    assert len(judgement.evidence) == 1 + outcomes.count("failed")

@@ -68,17 +68,17 @@ def test_failure_is_recorded_before_its_test_ends_and_dropped_on_rerun():
     record = again.feed("test_finished", nodeid="a", outcome="passed", reruns=1).record
     assert record.attempts == {"a": [FAILURE]}
     assert (record.results["a"].evidence, record.results["a"].reruns) == ([], 1)
+    again.feed("test_finished", nodeid="a", outcome="skipped")
+    assert record.results["a"].outcome == "passed", "another test with its node id was skipped"
 
 
-def test_skipped_test_does_not_replace_one_that_passed_with_the_same_node_id():
-    record = Session().test("a.yaml::case", "passed").test("a.yaml::case", "skipped").record
-    assert record.results["a.yaml::case"].outcome == "passed"
+def test_last_import_is_blamed_and_a_process_of_xdist_missed_only_until_it_has_collected():
+    session = Session().feed("file_collecting", nodeid="a.py")
+    assert session.record.collecting == {"": "a.py"}
+    assert session.feed("files_collected").record.collecting == {}
 
-
-def test_xdist_process_that_dies_before_collection_is_detected():
-    session = (
-        Session().feed("session_started", worker="gw0", pid=7).feed("session_started", worker="gw1", pid=8)
-    )
+    for number in (0, 1):
+        session.feed("session_started", worker=f"gw{number}", pid=7 + number)
     session.feed("file_collecting", worker="gw0", nodeid="a.py")
 
     assert not session.record.has_lost_process(lambda pid: True)
@@ -89,16 +89,9 @@ def test_xdist_process_that_dies_before_collection_is_detected():
     assert not session.record.has_lost_process(lambda pid: pid != 7)
 
 
-def test_last_import_is_not_blamed_after_collection():
-    session = Session().feed("file_collecting", nodeid="a.py")
-    assert session.record.collecting == {"": "a.py"}
-
-    session.feed("files_collected")
-    assert session.record.collecting == {}
-
-
-def test_numbered_record_counts_once_and_gaps_are_detected():
-    record = WorkerRecord()
+def test_numbered_record_counts_once_and_gaps_and_invalid_numbers_are_detected():
+    record = Session().feed("session_started", worker="", pid=float("inf")).record
+    assert record.internal_errors == ["a 'session_started' record of the worker cannot be read"]
 
     assert [record.follows({"pen": "1.1", "number": number}) for number in (1, 2, 2, 1, 3)] == [
         True, True, False, False, True,
@@ -106,12 +99,6 @@ def test_numbered_record_counts_once_and_gaps_are_detected():
     assert not record.journal_lost
     assert record.follows({"pen": "1.2", "number": 2})
     assert record.journal_lost
-
-
-def test_record_with_a_number_without_an_integer_value_is_reported():
-    record = Session().feed("session_started", worker="", pid=float("inf")).record
-
-    assert record.internal_errors == ["a 'session_started' record of the worker cannot be read"]
 
 
 def test_only_the_reporting_process_ends_the_session():
