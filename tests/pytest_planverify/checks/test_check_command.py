@@ -193,14 +193,10 @@ def test_command_killed_by_a_signal_fails(tmp_path: Path) -> None:
     assert result.evidence[0].process.signal == "SIGKILL"
 
 
-def test_missing_program_is_inconclusive(tmp_path: Path) -> None:
-    result = run("./gradlew test", tmp_path)
-    assert result.verdict is Verdict.INCONCLUSIVE
-    assert result.reason == "./gradlew is not installed"
-    assert not command_fact(result).found
-
-
-def test_command_that_cannot_be_started_is_inconclusive(tmp_path: Path) -> None:
+def test_program_that_is_missing_or_cannot_be_started_is_inconclusive(tmp_path: Path) -> None:
+    missing = run("./gradlew test", tmp_path)
+    assert (missing.verdict, missing.reason) == (Verdict.INCONCLUSIVE, "./gradlew is not installed")
+    assert not command_fact(missing).found
     broken = tmp_path / "gradlew"
     broken.write_text("\x7fELF no program")
     broken.chmod(0o755)

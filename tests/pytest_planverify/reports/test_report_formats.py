@@ -151,20 +151,17 @@ def test_case_of_a_failed_test_says_why_in_each_criterion_that_ran_it() -> None:
     ] * 2
 
 
-@pytest.mark.parametrize(
-    "found",
-    [
-        GREEN,
-        red(exit_status=0),  # the red todo is not claimed
+def test_formats_are_not_red_if_the_exit_status_is_not() -> None:
+    unclaimed, quarantined = (
+        red(exit_status=0),
         only(CheckKind.TEST, Verdict.FLAKY, 0, quarantined="SHOP-1"),
-    ],
-)
-def test_formats_are_not_red_if_the_exit_status_is_not(found: OutcomeDocument) -> None:
-    assert junit(found).failures == 0
-    assert json.loads(rendered("ctrf", found))["results"]["summary"]["failed"] == 0
-    levels = [each["level"] for each in json.loads(rendered("sarif", found))["runs"][0]["results"]]
-    assert "error" not in levels
-    assert github_lines(found) == []
+    )
+    for found in (GREEN, unclaimed, quarantined):
+        assert junit(found).failures == 0
+        assert json.loads(rendered("ctrf", found))["results"]["summary"]["failed"] == 0
+        levels = [each["level"] for each in json.loads(rendered("sarif", found))["runs"][0]["results"]]
+        assert "error" not in levels
+        assert github_lines(found) == []
 
 
 def test_junit_has_a_suite_per_todo_with_failure_reasons() -> None:
@@ -179,10 +176,10 @@ def test_junit_has_a_suite_per_todo_with_failure_reasons() -> None:
 def test_ctrf_report_has_the_required_fields() -> None:
     report = json.loads(rendered("ctrf", red()))
     assert (report["reportFormat"], report["specVersion"]) == ("CTRF", "0.0.0")
-    summary = report["results"]["summary"]
-    assert summary["stop"] - summary["start"] == 1000
-    assert {test["status"] for test in report["results"]["tests"]} == {"passed", "failed", "skipped"}
-    assert all(test["name"] and isinstance(test["duration"], int) for test in report["results"]["tests"])
+    whole, tests = report["results"]["summary"], report["results"]["tests"]
+    assert whole["stop"] - whole["start"] == 1000
+    assert {test["status"] for test in tests} == {"passed", "failed", "skipped"}
+    assert all(test["name"] and isinstance(test["duration"], int) for test in tests)
 
 
 def test_sarif_and_gitlab_paths_start_at_the_repository_root() -> None:

@@ -59,7 +59,7 @@ def test_todos_added_only_as_dependencies_do_not_count():
 
 
 @pytest.mark.parametrize(("scope", "kept"), [("all", "abcd"), ("claimed", "a"), ("ready", "abc")])
-def test_scope_selects_the_todos_that_count(scope: Scope, kept: str):
+def test_scope_selects_the_todos_that_count_and_violations_count_in_any(scope: Scope, kept: str):
     items = [
         Todo(id="a", title="a", status=TodoStatus.CLAIMED, dependencies=["d"]),
         Todo(id="b", title="b"),
@@ -71,6 +71,8 @@ def test_scope_selects_the_todos_that_count(scope: Scope, kept: str):
     outcomes = [outcome(state, todo_id=todo_id) for todo_id, state in states.items()]
 
     assert [each.todo_id for each in counting(outcomes, todos, scope)] == list(kept)
+    for guard, status in (("sandbox", ExitStatus.VIOLATION), ("budget", ExitStatus.BUDGET_EXCEEDED)):
+        assert exit_status(counting([*outcomes, guarded("d", guard)], todos, scope)) is status
 
 
 def guarded(todo_id: str, guard: str, *, state: TodoState = FAILED) -> Outcome:
@@ -107,17 +109,6 @@ def test_violation_precedes_budget_and_budget_precedes_failures(one: Outcome, st
     assert exit_status([outcome(FAILED, "failed"), one]) is status
     assert exit_status([*others, one]) is max(status, ExitStatus.BUDGET_EXCEEDED)
     assert exit_status([one], interrupted=True) is ExitStatus.INTERRUPTED
-
-
-@pytest.mark.parametrize(
-    ("guard", "status"), [("sandbox", ExitStatus.VIOLATION), ("budget", ExitStatus.BUDGET_EXCEEDED)]
-)
-def test_violation_sets_the_exit_status_in_any_scope(guard: str, status: ExitStatus):
-    claimed = Todo(id="a", title="a", status=TodoStatus.CLAIMED)
-    todos: dict[tuple[str | None, str], Todo] = {("p", "a"): claimed, ("p", "b"): Todo(id="b", title="b")}
-    outcomes = [outcome(BLOCKED, "blocked", todo_id="a"), guarded("b", guard)]
-
-    assert exit_status(counting(outcomes, todos, "claimed")) is status
 
 
 class _Referent:
