@@ -246,14 +246,15 @@ def test_invalid_report_is_refused(content: str, witness: Witness, tmp_path: Pat
         read_report(tmp_path / "r", witness)
 
 
-@pytest.mark.parametrize("make", ["os.mkfifo", "os.mkdir"])
-def test_report_replaced_by_a_pipe_or_a_folder_is_no_witness(make: str, tmp_path: Path):
-    place = str(tmp_path / "foreign.xml")
+def test_report_replaced_by_a_pipe_or_a_folder_is_no_witness(tmp_path: Path):
+    """The first attempt, whose option is refused, leaves a folder in the place; the second one a pipe."""
     (tmp_path / "conftest.py").write_text(
         "import atexit, os\n"
-        "def replace(path):\n    if os.path.isfile(path): os.unlink(path)\n"
-        f"    if not os.path.exists(path): {make}(path)\n"
-        f"atexit.register(replace, {place!r})\n"
+        "def replace(path):\n    if not os.path.exists(path): return os.mkdir(path)\n"
+        "    os.unlink(path)\n    os.mkfifo(path)\n"
+        f"atexit.register(replace, {str(tmp_path / 'foreign.xml')!r})\n"
     )
 
-    assert pytest_run(tmp_path, "def test_1(): pass\n", witness=Witness.EXIT_CODE).witness
+    assert pytest_run(tmp_path, "def test_1(): pass\n", witness=Witness.EXIT_CODE).verdict is Verdict.FAILED
+    with pytest.raises(OSError, match="directory"):
+        read_report(tmp_path, Witness.JUNIT_XML)

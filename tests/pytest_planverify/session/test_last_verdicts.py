@@ -90,6 +90,7 @@ def test_final_verdict_is_reused_with_its_evidence_and_run_id(tmp_path: Path):
     assert found.why_not(C) == "no earlier run has verified it"
 
 
+@hypothesis.settings(max_examples=20)
 @given(length=st.integers(min_value=0, max_value=6000))
 def test_truncated_journal_never_yields_a_new_verdict(
     tmp_path_factory: pytest.TempPathFactory, length: int
@@ -232,7 +233,7 @@ THERE = ("a.py", "b.py", "data.csv", "pytest.ini", "lib.so", "docs/text.md")
 NAMES = (*THERE, "new.py", "new.csv")
 
 
-@hypothesis.settings(max_examples=80)
+@hypothesis.settings(max_examples=60)
 @given(
     changes=st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["2", None]), max_size=2),
     read=st.frozensets(st.sampled_from(NAMES)),
