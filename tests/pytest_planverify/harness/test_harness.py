@@ -354,16 +354,13 @@ def reported_by(folder: Path, program: str, placeholder: str, prompt: str = "") 
     return run_turn(agents, turn, prompt=prompt)
 
 
-def test_a_prompt_that_the_system_does_not_accept_is_an_error(tmp_path: Path) -> None:
+def test_a_prompt_too_long_for_the_system_is_an_error_and_an_invalid_report_counts_as_none(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(PlannerError, match=r"cannot be started \(Argument list too long\); fix --agent"):
         reported_by(tmp_path, "pass", "{prompt}", "x" * 200_000)
-
-
-def test_an_invalid_report_of_an_agent_counts_as_none(tmp_path: Path) -> None:
     write = """import sys; open(sys.argv[1], "w").write('{"tokens": 900, "notes": ["a"]}')"""
-
     report = reported_by(tmp_path, write, "{result}")
-
     assert (report.ended_well, report.tokens, report.message) == (True, None, None)
 
 

@@ -53,21 +53,17 @@ WORKERS = (str(Path(str(sys.modules["_pytest"].__file__)).parents[1] / "xdist/wo
 @pytest.mark.parametrize(
     ("calls", "expected"),
     [
-        ([LIBRARY, TEST, RUNNER, PLUGGY, PROTOCOL], (True, "call", TEST[0])),
-        ([LIBRARY, RUNNER, PLUGGY, PROTOCOL], (True, "call", None)),
-        ([LIBRARY, PYTESTER, TEST, RUNNER, PLUGGY, PROTOCOL], (True, "call", TEST[0])),
-        ([LIBRARY, CONFTEST, PLUGGY], (False, None, CONFTEST[0])),
-        ([LIBRARY], (False, None, None)),
-        ([LIBRARY, PLUGIN, PLUGGY, PROTOCOL], None),
-        ([LIBRARY, CACHE, PLUGGY], None),
-        ([LIBRARY, START_UP], None),
-        ([LIBRARY, INSTALLED, PLUGGY], None),
-        ([LIBRARY, WORKERS], None),
+        ([TEST, RUNNER, PLUGGY, PROTOCOL], (True, "call", TEST[0])),
+        ([RUNNER, PLUGGY, PROTOCOL], (True, "call", None)),
+        ([PYTESTER, TEST, RUNNER, PLUGGY, PROTOCOL], (True, "call", TEST[0])),
+        ([CONFTEST, PLUGGY], (False, None, CONFTEST[0])),
+        ([], (False, None, None)),
+        *((calls, None) for calls in ([PLUGIN, PLUGGY, PROTOCOL], [CACHE, PLUGGY], [START_UP])),
+        *((calls, None) for calls in ([INSTALLED, PLUGGY], [WORKERS])),
     ],
-    ids=["test", "fixture", "pytester", "conftest", "thread", "plugin", "pytest", "start", "venv", "xdist"],
 )
 def test_innermost_known_call_decides_the_origin(calls: Any, expected: Any):
-    origin = origin_finder(("/root/of/plan",))(frame(*calls))
+    origin = origin_finder(("/root/of/plan",))(frame(LIBRARY, *calls))
 
     assert (origin and (origin.in_test, origin.phase, origin.path)) == expected
 

@@ -76,7 +76,6 @@ def test_target_of_a_new_link_counts_as_read(events: Events):
     link, copy = str(events.root / "sub" / "link.json"), "/dev/shm/copy.json"
     events.raised("os.symlink", "../config.json", link, -1)
     events.raised("os.link", str(events.root / "data.csv"), copy, -1, -1).opened(copy)
-
     assert events.names == {"config.json", "data.csv"}
 
 

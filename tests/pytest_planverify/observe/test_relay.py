@@ -95,17 +95,13 @@ def test_soft_limit_applies_only_to_the_test_body(monkeypatch: pytest.MonkeyPatc
 
 
 def test_worker_spec_round_trips_through_json():
-    spec = WorkerSpec(
-        worker_id="w1",
-        check="plan::t::tests[0]",
-        start=Start(root="/r", options=("-q", "é"), env=(("A", "1"),)),
-        args=("-q", "é", "a.py"),
-        journal="/j",
-        log=None,
-        stacks="/s",
-        board="/b",
-        narrowing=Narrowing(keyword="x", deselect=("a.py::t",)),
-        sandbox=(Sandbox(root="/r", network=("host",)),),
+    start = Start(root="/r", options=("-q", "é"), env=(("A", "1"),))
+    paths = {"journal": "/j", "log": None, "stacks": "/s", "board": "/b"}
+    narrowing, sandbox = (
+        Narrowing(keyword="x", deselect=("a.py::t",)),
+        Sandbox(root="/r", network=("host",)),
     )
+    more = {**paths, "narrowing": narrowing, "sandbox": (sandbox,)}
+    spec = WorkerSpec(worker_id="w1", check="plan::t::tests[0]", start=start, args=("é", "a.py"), **more)
 
     assert WorkerSpec.from_json(spec.to_json()) == spec

@@ -230,14 +230,12 @@ def test_randomness_is_attributed_to_the_function_at_the_line(tmp_path: Path):
         assert depends_on_chance(called, tmp_path) is depends_on_chance(in_traceback, tmp_path) is draws
 
 
-@pytest.mark.parametrize("text", ["def test_it(:\n", None, "pipe"], ids=["broken", "missing", "a pipe"])
-def test_file_that_cannot_be_parsed_is_not_random(text: str | None, tmp_path: Path):
-    if text == "pipe":
-        os.mkfifo(tmp_path / "test_a.py")
-    elif text is not None:
-        (tmp_path / "test_a.py").write_text(text)
+def test_file_that_cannot_be_parsed_is_not_random(tmp_path: Path):
+    (tmp_path / "broken.py").write_text("def test_it(:\n")
+    os.mkfifo(tmp_path / "pipe.py")
 
-    for name in ("test_a", "x" * 300, "a\0b"):  # code may be compiled under a name that no file can have
+    # Code may be compiled under a name that no file can have.
+    for name in ("broken", "pipe", "missing", "x" * 300, "a\0b"):
         frame = Frame(path=f"{name}.py", line=1, function="f", side=Side.PRODUCT)
         assert not depends_on_chance(failure(exceptions=(error(frame),)), tmp_path)
 
@@ -284,9 +282,8 @@ def test_check_is_quarantined_until_its_first_entry_expires(
     assert (found.expires if found else None) == expires
 
 
-@pytest.mark.parametrize("verdict", list(Verdict))
-def test_quarantine_tolerates_only_flaky_verdicts(verdict: Verdict):
-    check = Check(id="tests[0]", kind=CheckKind.TEST, verdict=verdict, quarantined="T-1")
-
-    assert check.counts_as is (Verdict.PASSED if verdict is Verdict.FLAKY else verdict)
-    assert check.model_copy(update={"quarantined": None}).counts_as is verdict
+def test_quarantine_tolerates_only_flaky_verdicts():
+    for verdict in Verdict:
+        check = Check(id="tests[0]", kind=CheckKind.TEST, verdict=verdict, quarantined="T-1")
+        assert check.counts_as is (Verdict.PASSED if verdict is Verdict.FLAKY else verdict)
+        assert check.model_copy(update={"quarantined": None}).counts_as is verdict

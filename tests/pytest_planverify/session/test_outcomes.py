@@ -194,11 +194,8 @@ def test_numeric_properties_are_kept_but_texts_only_for_metrics(tmp_path: Path):
 
 def test_the_summary_counts_todos_and_criteria(tmp_path: Path):
     outcome, _ = outcomes_of(tmp_path, TWO, check_run("tests[0]", PASSED), check_run("tests[1]", NOT_RUN))
-
     summary = summary_of([outcome, outcome])
-
-    assert summary.todos == {TodoState.TESTING: 2}
-    assert summary.criteria == {PASSED: 2, NOT_RUN: 2}
+    assert (summary.todos, summary.criteria) == ({TodoState.TESTING: 2}, {PASSED: 2, NOT_RUN: 2})
 
 
 def test_every_criterion_has_a_title(tmp_path: Path):
