@@ -93,7 +93,6 @@ def test_command_line_arguments_are_sorted(line: str, found: dict[str, Any]):
 def test_invalid_arguments_are_refused_with_a_remedy(line: str, problem: str):
     with pytest.raises(pytest.UsageError) as refused:
         sort(line)
-
     assert problem in str(refused.value)
 
 
@@ -138,7 +137,6 @@ def test_program_includes_the_planner_commands_under_its_own_name(monkeypatch: p
 
 def test_unknown_word_is_refused_with_the_nearest_command() -> None:
     status, text = planverify("statis")
-
     assert status == 2
     assert "there is no command or plan 'statis'; did you mean 'status'?" in text
     assert planverify("baseline", "accept")[0] == 2
@@ -204,7 +202,6 @@ def test_misspelt_option_of_the_plugin_is_refused(
     words: tuple[str, ...], settings, pytester: pytest.Pytester
 ):
     found = settings("plan.yaml", *words)
-
     with pytest.raises(pytest.UsageError, match="did you mean '--planverify-confirm'"):
         require_known_options(pytester.parseconfig(), found, pytester.path)
 
@@ -241,5 +238,4 @@ def test_only_options_that_deselect_tests_narrow_the_run(option: str, narrows: b
 def test_invalid_option_values_are_refused(args: tuple[str, ...], problem: str, settings):
     with pytest.raises(pytest.UsageError) as refused:
         settings(*args)
-
     assert problem in str(refused.value)

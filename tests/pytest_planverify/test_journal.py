@@ -52,10 +52,8 @@ def test_record_has_its_tag_session_and_time_and_special_characters_on_one_line(
 def test_killed_writer_loses_only_its_own_line_and_lines_that_are_no_records_are_skipped(path: Path):
     odd = (b"", b"null", b"[]", b"3", b'{"no": "tag"}', b"{", b"\xff\xfe", b"plain text", b'"record"')
     path.write_bytes(b"\n".join((*odd, b'{"record": "a"}', b'{"record": "to')))
-
     JournalWriter(path, "s2").write("b")
     JournalWriter(path, "s2").write("c")
-
     assert [record["record"] for record in read_journal(path)] == ["a", "b", "c"]
 
 

@@ -187,7 +187,6 @@ def test_pattern_that_backtracks_without_end_fails_in_time(
     monkeypatch.setattr(module, "MAX_SCHEMA_SECONDS", 0.1)
     (root / "text.json").write_text(f'"{"a" * 60}!"')
     (root / "slow.json").write_text('{"pattern": "^(a+)+$"}')
-
     assert "takes more than 0.1 s" in (check(root, "text.json", schema="slow.json").reason or "")
 
 

@@ -56,7 +56,6 @@ def test_headline_is_the_essential_line_with_paths_relative_to_the_root(
 ) -> None:
     output, headline = (each.replace("{root}", str(tmp_path)) for each in (output, headline))
     (tmp_path / "check.py").write_text(f"raise SystemExit({output!r})")
-
     assert run("python check.py", tmp_path).evidence[0].headline == headline
 
 
@@ -64,9 +63,7 @@ def test_headline_is_the_essential_line_with_paths_relative_to_the_root(
 def test_a_script_that_only_defines_tests_is_vacuous(command: str, tmp_path: Path) -> None:
     text = "import sys\nsys.path.insert(0, '.')\nBASE = len('1')\ndef test_a(): assert BASE == 2\n"
     write_files(tmp_path, {"tests/test_a.py": text})
-
     result = run(command, tmp_path)
-
     assert (result.verdict, result.exit_code) == (Verdict.FAILED, 0)
     assert result.evidence[0].vacuous == "nothing_collected"
     assert "runs no test of tests/test_a.py, which defines test_a; write pytest" in (result.reason or "")

@@ -195,9 +195,7 @@ def test_a_lock_that_a_killed_run_left_does_not_prevent_an_undo(
     before = kept.snapshots.take("before-run")
     (kept.root / "new.txt").write_text("1")
     (kept.snapshots.store / "index.lock").touch()
-
     restore_snapshot(kept.root / "plan.yaml", before)
-
     assert not (kept.root / "new.txt").exists()
 
 
@@ -322,10 +320,8 @@ def test_invalid_agents_configuration_is_refused_with_its_location(
     text: str, problem: str, tmp_path: Path
 ) -> None:
     (tmp_path / "pyproject.toml").write_text(text)
-
     with pytest.raises(PlannerError, match=problem) as caught:
         parse_agents((), tmp_path)
-
     assert "[tool.planverify" in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -339,9 +335,7 @@ def test_command_line_overrides_the_agents_of_the_file_and_keeps_other_braces(tm
     (tmp_path / "pyproject.toml").write_text(
         '[tool.planverify.agents]\ncoder = "echo"\ntester = ["sh", "x"]\n'
     )
-
     agents = parse_agents(("coder=cat '{\"x\": 1}' {} {breif} {brief}",), tmp_path)
-
     assert agents.vector(Role.CODER) == ("cat", '{"x": 1}', "{}", "{breif}", "{brief}")
     assert agents.vector(Role.TESTER)[:2] == ("sh", "x")
 
@@ -370,7 +364,6 @@ def test_turn_carries_small_ignored_files_but_no_link_to_its_repository(
     monkeypatch.setattr(turns, "MOST_CARRIED", 10)
     write_files(tmp_path, dict.fromkeys((".git", "module/.git"), "gitdir: elsewhere"))
     write_files(tmp_path, {"data.bin": "x" * 11, "module/ignored.env": "x" * 10})
-
     with tarfile.open(fileobj=io.BytesIO(turns._archive(tmp_path, frozenset()))) as archive:
         assert archive.getnames() == ["module/ignored.env"]
 
@@ -399,10 +392,8 @@ def test_progress_shows_what_an_agent_says_that_changed_nothing() -> None:
 def test_progress_shows_each_wait_once_although_the_reason_stays() -> None:
     progress = RunProgress(stream := io.StringIO(), {})
     first, second = (Verify(seq=seq, rule="r", because="no database", todo_ids=("a",)) for seq in (1, 2))
-
     for seconds, action in ((30, first), (25, first), (60, second)):
         progress.waiting(seconds, action)
-
     assert stream.getvalue() == "  waiting 30 s: no database\n  waiting 60 s: no database\n"
 
 
@@ -444,7 +435,6 @@ def test_only_a_record_of_a_running_process_refuses_an_undo(tmp_path: Path, cont
     (tmp_path / DRIVER).write_text(json.dumps([other, start_time(other), "run-1"]))
     with pytest.raises(UsageMistake, match=f"process {other} works on the run run-1"):
         refuse_while_running(tmp_path)
-
     (tmp_path / DRIVER).write_text(content)  # damaged, or of a process that has ended
     refuse_while_running(tmp_path)
 
@@ -476,6 +466,5 @@ def test_of_runs_that_start_together_one_registers_first(tmp_path: Path) -> None
 def test_a_step_before_a_repair_is_no_todo_of_the_progress() -> None:
     run = Told(todo("a"))
     run.is_red("a", Category.LINT_ERROR)
-
     assert run.started == ["a_step_01"]
     assert RunProgress(io.StringIO(), {}).tree(run.state).total == 1

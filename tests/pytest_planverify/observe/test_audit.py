@@ -64,7 +64,6 @@ WORKERS = (str(Path(str(sys.modules["_pytest"].__file__)).parents[1] / "xdist/wo
 )
 def test_innermost_known_call_decides_the_origin(calls: Any, expected: Any):
     origin = origin_finder(("/root/of/plan",))(frame(LIBRARY, *calls))
-
     assert (origin and (origin.in_test, origin.phase, origin.path)) == expected
 
 

@@ -333,9 +333,7 @@ def test_self_contained_test_names_only_what_its_file_defines(
 ) -> None:
     tests = {f"test_{name.replace(' ', '_')}.py": text for name, text in texts.items()}
     shop = "RATE = 1\nclass Cart:\n    def f(self): return 1\ndef test(): assert 0\n"
-
     captured = capture(pytester, {"shop.py": shop, **tests}).evidence
-
     found = {str(each.nodeid).partition("::")[0]: each.self_contained for each in captured}
     assert found == dict.fromkeys(tests, expected)
 

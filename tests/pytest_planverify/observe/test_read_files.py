@@ -61,13 +61,11 @@ def test_file_opened_for_reading_counts_as_read_unless_the_worker_wrote_it_first
     events.opened("log.txt", WRITE | os.O_APPEND)
     events.renamed("out.txt", "made.txt").opened("made.txt")
     events.opened("read.txt").opened("read.txt", WRITE | os.O_TRUNC)
-
     assert events.names == {"data.csv", "both.db", "none.json", "read.txt"}
 
 
 def test_file_of_the_project_that_was_renamed_counts_as_read(events: Events):
     events.renamed("config.json", "config.bak").renamed("config.bak", "config.json").opened("config.json")
-
     assert "config.json" in events.names
     assert "unknown" in events.renamed("out.txt", "made.txt", folder=3).facts
 
@@ -86,7 +84,6 @@ def test_files_of_a_folder_with_another_name_are_unknown(event: str, events: Eve
     made = events.raised("os.mkdir", str(events.root / "new"), 0o777, -1).renamed("new", "now")
     assert "unknown" not in made.facts
     events.raised(event, str(events.root / "data"), "/dev/shm/data", -1, -1)
-
     assert "folder" in events.facts["unknown"]
 
 
@@ -98,7 +95,6 @@ def test_relative_path_is_resolved_against_the_current_directory_of_its_event(
     for path in ("a.txt", b"b.txt", 3):
         events.raised("open", path, "r", READ)
     monkeypatch.chdir(events.root)
-
     assert events.names == {"sub/a.txt", "sub/b.txt"}
 
 
@@ -107,7 +103,6 @@ def test_system_files_and_caches_are_ignored_and_bytecode_counts_as_its_source(e
     events.opened(f"pkg/__pycache__/test_a.{name}-pytest-9.0.pyc").opened(".pytest_cache/v/lastfailed")
     for path in ("/proc/self/status", "/etc/hosts", os.__file__, "/somewhere/else.csv"):
         events.raised("open", path, "r", READ)
-
     assert events.facts["files"] == ["/somewhere/else.csv", str(events.root / "pkg/test_a.py")]
 
 
@@ -127,9 +122,7 @@ def test_events_with_unknown_reads_are_reported_as_unknown(
 ):
     query = events.raised("subprocess.Popen", "uname", ["uname", "-p"], None, None)
     assert "unknown" not in query.facts, "it reads only the type of the machine"
-
     events.opened("a.py").raised(event, *args)
-
     assert events.facts["unknown"]
     assert "files" not in events.facts
 
@@ -156,7 +149,5 @@ def test_project_imported_before_the_worker_makes_reads_unknown(
     product.__file__ = str(events.root / "product.py")
     monkeypatch.setitem(sys.modules, "product", product)
     assert events.names == {"product.py"}
-
     read_files.note_modules()
-
     assert "before the worker began" in events.facts["unknown"]

@@ -81,9 +81,7 @@ def test_phases_of_a_test_yield_one_outcome(reports: list[Any], outcome: str, tm
 
 def test_durations_are_summed_and_subtests_belong_to_their_test(tmp_path: Path):
     subtest = report("call", context=1, duration=9)
-
     record = finished(tmp_path, report("setup"), subtest, report("call"), report("teardown"))
-
     assert (record["nodeid"], record["duration_ms"]) == ("a.py::t", 750)
 
 
@@ -143,9 +141,7 @@ def test_a_number_of_any_type_is_recorded_as_a_number(value: Any, kept: Any, tmp
 )
 def test_every_reported_failure_is_recorded(reports: list[tuple[str, str, str]], tmp_path_factory):
     folder = tmp_path_factory.mktemp("ledger")
-
     journal = recorded(folder, *(report(when, outcome, nodeid=nodeid) for when, outcome, nodeid in reports))
-
     failures = [record for record in journal if record["record"] == "test_failure"]
     assert len(failures) == sum(outcome in ("failed", "rerun") for _, outcome, _ in reports)
     ends = [record for record in journal if record["record"] == "test_finished"]
@@ -164,9 +160,7 @@ def test_teardown_of_a_rerun_attempt_does_not_finish_the_test(tmp_path: Path):
 @pytest.mark.parametrize("before", ["", FIRST_RUN])
 def test_overturned_failure_is_recorded_even_after_a_rerun(before: str, tmp_path: Path):
     turned = report("call", planverify_evidence='{"kind": "test"}')
-
     written = recorded(tmp_path, *reports_of(f"{before} setup"), turned, report("teardown"))
-
     (hidden,) = [each for each in written if each["record"] == "hidden_failure"]
     assert hidden["nodeid"] == "a.py::t"
 
@@ -188,7 +182,6 @@ def test_node_ids_are_relative_to_the_root_of_the_plan(rootdir: str, root: str, 
 
 def test_similar_test_names_come_from_the_collected_file_or_class():
     nodeids = ["a.py::test_total[1]", "a.py::test_total[2]", "a.py::TestCart", "a.py::zzz", "a.py"]
-
     assert alike_names("/r/a.py::test_totla", nodeids) == ["test_total"]
     assert alike_names("/r/a.py::TestCart::test_ad", ["a.py::TestCart::test_add"]) == ["TestCart::test_add"]
     assert alike_names("/r/a.py::test_totla", []) == []
@@ -210,7 +203,6 @@ def test_similar_paths_come_from_the_nearest_existing_folder(path: str, alike: l
     """A prefix ``test_`` in common does not make names similar."""
     names = ("test_one.py", "test_two.py", "test_terminal.py", "gift_wrap_test.py")
     write_files(tmp_path, {f"tests/{name}": "" for name in names})
-
     assert alike_paths(tmp_path / path) == alike
 
 

@@ -88,9 +88,7 @@ def test_preloaded_module_is_imported_once_and_found_on_import(world: World):
 @in_a_fork
 def test_project_module_takes_precedence_over_a_preloaded_one(world: World):
     world.install(HEAVY)
-
     world.preload("heavy", project=SHADOWING)
-
     import heavy
 
     assert heavy.place == "the project"
@@ -135,10 +133,8 @@ def test_module_is_reimported_if_an_environment_variable_it_read_has_changed(
 def test_module_with_import_side_effects_is_unfit(text: str, effect: str, world: World):
     world.install({"heavy.py": f"{text}\n", "site-packages/light/part.py": ""})
     sys.path.append(str(world.installed / "site-packages"))
-
     with pytest.raises(Unfit) as unfit:
         world.shelf.fill(["heavy"])
-
     assert (unfit.value.module, str(unfit.value)) == ("heavy", f"heavy: importing it {effect}")
 
 
@@ -168,7 +164,6 @@ def test_warning_filters_of_a_preloaded_module_apply_on_its_import(world: World)
 @in_a_fork
 def test_module_that_cannot_be_preloaded_is_left_to_the_worker(world: World):
     world.shelf.fill(["no_such_module"])
-
     assert "no_such_module" not in sys.modules
 
 

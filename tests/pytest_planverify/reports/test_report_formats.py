@@ -468,7 +468,6 @@ def test_allure_results_of_the_first_worker_count_unless_only_a_later_one_is_red
     for number, status in enumerate(first):
         write_result(tmp_path / "c1", f"a{number}", status)
     write_result(tmp_path / "c2", "b", second)
-
     assert merged(tmp_path) == kept
 
 
@@ -480,7 +479,6 @@ def test_allure_folder_is_emptied_on_request_and_gets_also_files_of_killed_worke
     write_result(tmp_path / "c1", "a", "passed")
     (tmp_path / "c1/cut-result.json").write_text('{"historyId": "x", "sta')
     (tmp_path / "c1/shot-attachment.png").write_bytes(b"png")
-
     assert merged(tmp_path, clean=clean) == kept
     assert (tmp_path / "all/shot-attachment.png").is_file()
 

@@ -602,7 +602,5 @@ def test_parent_is_in_progress_while_only_its_todos_are_unfinished(
 
 def test_equally_named_tests_of_two_sub_plans_show_both_tracebacks() -> None:
     longreprs = {(samples.PLAN, todo, "tests[0]"): [("a.py::t", todo)] for todo in ("p/a", "p/b", "q/a")}
-
     shown = lines_of(*PHASES, longreprs=longreprs, verbosity=1)
-
     assert [line for line in shown if line in ("p/a", "p/b", "q/a")] == ["p/a", "q/a"]

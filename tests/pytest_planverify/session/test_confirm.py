@@ -74,9 +74,7 @@ def test_different_result_on_rerun_is_flaky_and_keeps_the_first_evidence(settle:
 )
 def test_failure_in_random_code_is_rerun_more_often(line: str, settle: Callable[..., Judgement]):
     rerun = again(red(), red(), green(), red())
-
     settled = settle(red(), rerun, text=f"def test_it():\n    assert f({line})\n")
-
     assert (settled.verdict, settled.runs, settled.reds) == (Verdict.FLAKY, 4, 3)
     assert rerun.call_count == 3
 
@@ -88,7 +86,6 @@ def test_failure_in_random_code_is_rerun_more_often(line: str, settle: Callable[
 )
 def test_rerun_without_a_result_keeps_the_verdict(second: Judgement, settle: Callable[..., Judgement]):
     settled = settle(red(), again(second))
-
     assert (settled.verdict, settled.runs, settled.reds) == (Verdict.FAILED, 1, 1)
     assert settled.reason == "seen once; the confirmation gave no result"
 
@@ -114,9 +111,7 @@ def ran(**outcomes: str) -> Judgement:
 
 def test_flaky_test_is_marked_beside_a_test_that_always_fails(settle: Callable[..., Judgement]):
     rerun = again(ran(test_luck="passed", test_plain="failed"))
-
     settled = settle(ran(**BOTH_FAILED), rerun, text=LUCK_AND_PLAIN)
-
     assert (settled.verdict, settled.runs, settled.reds) == (Verdict.FAILED, 2, 2)
     passed = {each.nodeid: [run.passed for run in each.confirmations] for each in settled.evidence}
     assert passed == {"test_a.py::test_luck": [False, True], "test_a.py::test_plain": [False, False]}
@@ -125,9 +120,7 @@ def test_flaky_test_is_marked_beside_a_test_that_always_fails(settle: Callable[.
 def test_no_test_of_a_crashed_rerun_counts_as_passed(settle: Callable[..., Judgement]):
     died = ran(test_luck="passed", test_plain="failed")
     died.evidence += (Evidence(kind=EvidenceKind.SESSION, headline="it was killed"),)
-
     settled = settle(ran(**BOTH_FAILED), again(*[died] * 4), text=LUCK_AND_PLAIN)
-
     assert settled.runs == settled.reds > 1
     assert not any(run.passed for each in settled.evidence for run in each.confirmations)
 
@@ -138,7 +131,6 @@ def test_mixed_failures_are_rerun_further_only_when_cheap(
 ):
     monkeypatch.setattr(module, "MOST_FURTHER_SECONDS", seconds)
     rerun = again(ran(**BOTH_FAILED), ran(**BOTH_FAILED), ran(test_luck="passed", test_plain="failed"))
-
     assert settle(ran(**BOTH_FAILED), rerun, text=LUCK_AND_PLAIN).runs == runs
 
 
@@ -192,7 +184,6 @@ def test_failed_import_is_random_only_if_its_code_is(name: str, source: str, dra
     (tmp_path / "test_a.py").write_text("import shop, time\nTIMES = {1}\ndef now(): return time.time()\n")
     failed = error(in_shop(3), name=name)
     red = failure(kind=EvidenceKind.COLLECTION, nodeid="test_a.py", exceptions=(failed,))
-
     assert depends_on_chance(red, tmp_path) is draws
 
 
@@ -216,14 +207,12 @@ HELPERS = {
 def test_helpers_in_the_test_file_count_as_code_of_the_test(text: str, draws: bool, tmp_path: Path):
     (tmp_path / "test_a.py").write_text(text)
     red = failure(nodeid="test_a.py::test_it", exceptions=())
-
     assert depends_on_chance(red, tmp_path) is draws
 
 
 def test_randomness_is_attributed_to_the_function_at_the_line(tmp_path: Path):
     total, other = "@cached\ndef total():\n    return 2\n", "def other():\n    return random.random()\n"
     (tmp_path / "shop.py").write_text(f"import random\n\n{total}\n{other}")
-
     for line, draws in {1: False, 3: False, 5: False, 8: True}.items():
         called = failure(exceptions=(), subjects=(in_shop(line),))
         in_traceback = failure(exceptions=(error(in_shop(line)),))
@@ -233,7 +222,6 @@ def test_randomness_is_attributed_to_the_function_at_the_line(tmp_path: Path):
 def test_file_that_cannot_be_parsed_is_not_random(tmp_path: Path):
     (tmp_path / "broken.py").write_text("def test_it(:\n")
     os.mkfifo(tmp_path / "pipe.py")
-
     # Code may be compiled under a name that no file can have.
     for name in ("broken", "pipe", "missing", "x" * 300, "a\0b"):
         frame = Frame(path=f"{name}.py", line=1, function="f", side=Side.PRODUCT)
@@ -278,7 +266,6 @@ def test_check_is_quarantined_until_its_first_entry_expires(
     tests: list[str], entries: list[Quarantine], expires: str | None
 ):
     found = quarantine_of(tests, entries)
-
     assert (found.expires if found else None) == expires
 
 

@@ -53,7 +53,6 @@ def test_exit_status_is_the_first_condition_that_applies(outcomes: list[Outcome]
 def test_todos_added_only_as_dependencies_do_not_count():
     outcomes = [outcome(DONE, "passed", todo_id="a"), outcome(FAILED, "failed", todo_id="b")]
     todos = {("p", name): Todo(id=name, title=name) for name in ("a", "b")}
-
     for scope in ("all", "ready"):
         assert [each.todo_id for each in counting(outcomes, todos, scope, {("p", "b")})] == ["a"]
 
@@ -105,7 +104,6 @@ def diagnosed(category: Category) -> Outcome:
 )
 def test_violation_precedes_budget_and_budget_precedes_failures(one: Outcome, status: ExitStatus):
     others = [outcome(FAILED, "failed"), outcome(TESTING, "inconclusive"), guarded("b", "budget")]
-
     assert exit_status([outcome(FAILED, "failed"), one]) is status
     assert exit_status([*others, one]) is max(status, ExitStatus.BUDGET_EXCEEDED)
     assert exit_status([one], interrupted=True) is ExitStatus.INTERRUPTED

@@ -167,20 +167,17 @@ def test_type_and_frames_of_any_exception_are_read_from_either_report(judgement:
 
 def test_a_repeated_run_writes_no_report_in_place_of_that_of_the_first():
     words = "-x --junitxml=own.xml --html own.html --json-report --maxfail 2 test_x.py"
-
     assert without_reports(words.split()) == ["-x", "--maxfail", "2", "test_x.py"]
 
 
 def test_successful_session_without_a_passed_test_is_vacuous(tmp_path: Path):
     judgement = pytest_run(tmp_path, "import pytest\n@pytest.mark.xfail\ndef test_1(): assert 0\n")
-
     assert judgement.verdict is Verdict.FAILED
     assert [evidence.vacuous for evidence in judgement.evidence] == ["only_xfailed"]
 
 
 def test_refused_option_is_the_headline_of_a_session_without_a_report(tmp_path: Path):
     refused = pytest_run(tmp_path, "def test_1(): pass\n", "--no-such-option", witness=Witness.EXIT_CODE)
-
     assert refused.verdict is Verdict.FAILED
     assert "unrecognized arguments" in refused.evidence[0].headline
 
@@ -188,7 +185,6 @@ def test_refused_option_is_the_headline_of_a_session_without_a_report(tmp_path: 
 def test_endless_process_is_ended_at_its_limit(tmp_path: Path):
     sleeps = "import time\ndef test_1(): time.sleep(60)\n"
     judgement = pytest_run(tmp_path, sleeps, witness=Witness.EXIT_CODE, seconds=0.5)
-
     assert judgement.verdict is Verdict.FAILED
     assert judgement.evidence[-1].timed_out
 
@@ -206,7 +202,6 @@ def test_end_that_is_none_of_pytest_is_the_death_of_the_process(
     body: str, witness: Witness, end: tuple[int | None, str | None], tmp_path: Path
 ):
     judgement = pytest_run(tmp_path, f"import atexit, os\ndef test_1(): {body}\n", witness=witness)
-
     process = judgement.evidence[0].process
     assert (process.exit_code, process.signal) == end
     assert (judgement.verdict, process.complete) == (Verdict.FAILED, False)
@@ -228,9 +223,7 @@ def test_interpreter_that_a_shim_does_not_find_is_not_at_fault_in_the_product(tm
 
 def test_unexplained_exit_status_fails(tmp_path: Path):
     (tmp_path / "conftest.py").write_text("def pytest_sessionfinish(session): session.exitstatus = 1\n")
-
     judgement = pytest_run(tmp_path, "def test_1(): pass\n")
-
     assert judgement.verdict is Verdict.FAILED
     assert [test.outcome for test in judgement.tests] == [TestOutcome.PASSED]
 
@@ -241,7 +234,6 @@ def test_unexplained_exit_status_fails(tmp_path: Path):
 )
 def test_invalid_report_is_refused(content: str, witness: Witness, tmp_path: Path):
     (tmp_path / "r").write_text(content)
-
     with pytest.raises((ValueError, KeyError, TypeError, AttributeError, SyntaxError, OverflowError)):
         read_report(tmp_path / "r", witness)
 

@@ -96,7 +96,6 @@ def test_first_distribution_on_the_path_of_the_commands_counts_if_its_version_ca
         write_files(tmp_path, {"parent/odd-3.dist-info/METADATA": "Name: odd\nVersion: 3\n"})
     monkeypatch.syspath_prepend(tmp_path / "parent")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "given"))
-
     assert [each.installed for each in unmet_requirements(tmp_path)] == installed
 
 
@@ -158,9 +157,7 @@ def test_requirements_of_tests_are_declared_wherever_build_tools_put_them(
     file: str, text: str, tmp_path: Path
 ) -> None:
     (tmp_path / file).write_text(text)
-
     found = diagnose(with_installation(evidence(missing("py_gone", TEST)), tmp_path))
-
     assert found.rule == "requirement-unmet"
     assert f"{file} declares py-gone" in (found.suggestion or "")
 
@@ -178,7 +175,6 @@ def test_requirements_of_tests_are_declared_wherever_build_tools_put_them(
 )
 def test_file_of_another_shape_declares_nothing(file: str, text: str, tmp_path: Path) -> None:
     (tmp_path / file).write_text(text)
-
     assert unmet_requirements(tmp_path) == ()
 
 
@@ -251,7 +247,6 @@ def test_problems_of_the_installation_are_told_from_faults_of_the_product(
     found: Evidence, expected: tuple[C, Owner], rule: str | None
 ) -> None:
     diagnosis = diagnose(found)
-
     assert (diagnosis.category, diagnosis.owner) == expected
     assert rule in (None, diagnosis.rule)
     assert ("did you mean shop.slugify?" in diagnosis.suggestion) == (MISSPELT in found.exceptions)
@@ -271,7 +266,6 @@ def test_an_error_that_asks_for_a_declared_package_is_the_environment(
     kind: str, message: str, is_asked_for: bool
 ) -> None:
     found = diagnose(evidence(error(kind, message, TEST, BY_HAND), unmet=(UNMET,)))
-
     assert (found.rule == "requirement-unmet") is is_asked_for
     assert found.owner is (Owner.ENVIRONMENT if is_asked_for else Owner.PRODUCT)
 
@@ -335,9 +329,7 @@ def test_failed_call_reports_promised_and_actual_signature(
     method: str, file: str, contract: str, promised: str, actual: str | None, root: Path
 ) -> None:
     message = f"Cart.{method}() takes 2 positional arguments but 3 were given"
-
     found = with_promise(failed_call(message, file, contract_path=contract), root)
-
     assert (found.promised, found.actual_signature) == (promised, actual)
 
 

@@ -78,9 +78,7 @@ def test_skip_reason_is_reported_also_for_skipped_files():
 
 def test_expression_that_selects_no_test_is_named():
     wanted = command("a.py", expression="-k 'not test'")
-
     (evidence,) = judge(wanted, Session().collected().ended(5)).evidence
-
     assert evidence.headline == "-k 'not test' selects no test"
     assert [(each.text, each.problem) for each in evidence.selectors] == [("-k 'not test'", "no_match")]
 
@@ -116,10 +114,8 @@ def test_a_pass_of_a_test_that_was_interrupted_at_the_limit_the_parent_observed_
     session = Session().feed("session_started", pid=1).collected("a", "b")
     session.test("a").test("b", duration_ms=1e12).ended()
     assert judge(command(limit_seconds=10), session.record).verdict is Verdict.PASSED
-
     session.record.interrupted = {"a", "of another command"}
     (evidence,) = judge(command(limit_seconds=10), session.record).evidence
-
     assert (evidence.nodeid, evidence.timed_out, evidence.swallowed_timeout) == ("a", True, True)
 
 
@@ -211,7 +207,6 @@ def test_narrowed_criterion_is_never_passed(
     outcomes: tuple[str, ...], verdict: Verdict, reason: str | None
 ):
     judgement = judge(command("a.py"), session_of(*outcomes, narrowed=("left", "out")).ended(0))
-
     assert (judgement.verdict, judgement.reason) == (verdict, reason)
 
 
@@ -254,9 +249,7 @@ def test_refused_options_report_the_message_of_pytest(messages: tuple[str, ...],
 
 def test_unknown_option_is_a_plan_fault_with_a_suggestion():
     session = Session().feed("usage_error", message="unrecognized arguments: --maxfial=1 --other")
-
     (evidence,) = judge(command(args=("--maxfial=1",)), session.ended(4)).evidence
-
     assert evidence.kind is EvidenceKind.SELECTION
     assert evidence.headline == "pytest does not know --maxfial=1"
     (selector,) = evidence.selectors
@@ -355,9 +348,7 @@ INCONCLUSIVE: dict[str, tuple[WorkerRecord, int | None, str]] = {
 @pytest.mark.parametrize("name", [*ENDS, *INCONCLUSIVE])
 def test_session_that_ended_otherwise_than_its_passed_tests_does_not_pass_and_says_why(name: str):
     record, status, reason = (ENDS | INCONCLUSIVE)[name]
-
     judgement = judge(command(), record)
-
     verdict = Verdict.FAILED if name in ENDS else Verdict.INCONCLUSIVE
     kind = EvidenceKind.METRIC if name == "coverage" else EvidenceKind.SESSION
     assert (judgement.verdict, judgement.exit_code, judgement.reason) == (verdict, status, reason)
@@ -379,7 +370,6 @@ def test_forgiven_failures_do_not_excuse_too_little_coverage(
 def test_session_that_returns_0_without_a_test_fails_and_names_the_option():
     for session in (session_of("-"), Session()):
         judgement = judge(command("a.py", args=("a.py", "--co")), session.ended(0))
-
         (evidence,) = judgement.evidence
         assert judgement.verdict is Verdict.FAILED
         assert evidence.headline == "no test ran, and the session returned 0 (--co)"
@@ -407,7 +397,6 @@ def test_metrics_are_kept_only_from_tests_that_ran():
     session = Session().collected("a", "b").feed("metric", name="rows", value=7)
     session.test("b", "skipped", properties=[["rows", 5]])
     assert judge(command(), session.record).properties == []
-
     session.test("a", properties=[["rows", 6]])
     assert judge(command(), session.ended(0)).properties == [("rows", 6), ("rows", 7)]
 
@@ -453,7 +442,6 @@ def test_missing_records_make_a_failure_inconclusive():
     session = Session()
     assert session.record.follows({"pen": "1.1", "number": 1})
     assert session.record.follows({"pen": "1.1", "number": 3})
-
     assert judge(command("a.py"), session.ended(0)).verdict is Verdict.INCONCLUSIVE
     session.collected("a.py::0").test("a.py::0", "failed")
     assert judge(command("a.py"), session.record).verdict is Verdict.FAILED
@@ -463,9 +451,7 @@ def test_missing_records_make_a_failure_inconclusive():
 def test_truncated_journal_is_a_tampering_signal(outcomes: tuple[str, ...]):
     session = session_of(*outcomes) if outcomes else Session()
     session.record.journal_cut = True
-
     judgement = judge(command("a.py"), session.ended(0))
-
     assert judgement.verdict is Verdict.FAILED
     assert [each.sign for piece in judgement.evidence for each in piece.signals] == ["records-touched"]
     assert len(judgement.evidence) == 1 + outcomes.count("failed")

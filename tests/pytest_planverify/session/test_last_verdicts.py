@@ -110,7 +110,6 @@ def test_truncated_journal_never_yields_a_new_verdict(
 def test_doubtful_and_cheap_verdicts_are_not_reused(tmp_path: Path):
     killed = Killed(tmp_path).judged("a", final=False).judged("a", "expected_artifacts[0]")
     killed.judged("b", verdict="inconclusive").judged("c", "tests[9]").judged("x")
-
     assert not last(tmp_path).held
     assert why(tmp_path) == f"run {FIRST} had reached no final verdict on it"
     killed.judged("a").judged("a").judged("c").judged("c", verdict="failed")
@@ -134,7 +133,6 @@ def test_only_unfinished_runs_are_resumed(tmp_path: Path):
     ended.journal.close(samples.document().run)
     stopped = Killed(tmp_path, SECOND).judged("b")
     stopped.journal.close(samples.document(interrupted=True, exit_status=2).run)
-
     assert last(tmp_path, unfinished=True).held.keys() == {B}
     assert last(tmp_path).held.keys() == {A, B}
 
@@ -189,9 +187,7 @@ def test_verdicts_are_not_reused_for_an_unreadable_tree(tmp_path: Path, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(f"{MODULE}.MOST_FILES", -1)
         assert "the changed files are unknown: git does not answer" in why(tmp_path)
-
     (killed.folder.path / "tree.json").write_text("[")
-
     assert "the changed files are unknown: run" in why(tmp_path)
 
 
@@ -200,15 +196,12 @@ def test_verdicts_are_not_reused_after_a_sub_plan_changed(tmp_path: Path):
     Killed(tmp_path).judged("phase/x")
     key = ("phase/x", "tests[0]")
     assert last(tmp_path).held.keys() == {key}
-
     sub.write_text(sub.read_text().replace("pytest test_x.py", "pytest test_x.py -x"))
-
     assert last(tmp_path).why_not(key) == f"its part of the plan has changed since run {FIRST}"
 
 
 def test_verdicts_of_running_or_unexplained_runs_are_not_reused(tmp_path: Path):
     killed = Killed(tmp_path).judged("a")
-
     killed.journal.append("run_unexplained", reason="the session returned 7")
     assert why(tmp_path) == f"run {FIRST} could not be accepted: the session returned 7"
     journal = killed.folder.journal
@@ -297,7 +290,6 @@ def test_basis_of_a_worker_is_the_files_read_and_the_files_named(tmp_path: Path)
 def test_data_that_was_read_is_known_although_a_connection_makes_the_basis_unknown(tmp_path: Path):
     record = worker(files=[str(tmp_path / name) for name in ("a.py", "tests/data.json")])
     record.audit["x",] = {"event": "connect"}
-
     assert FileDigests(tmp_path).basis(record, []) == (None, True)
     assert FileDigests(tmp_path).read_data(record) == ("tests/data.json",)
 
@@ -305,9 +297,7 @@ def test_data_that_was_read_is_known_although_a_connection_makes_the_basis_unkno
 @pytest.mark.parametrize("code", ["os.path.getsize(FILE)", "file.stat().st_size", "filecmp.cmp(a, b)", ""])
 def test_code_that_looks_at_sizes_of_files_depends_on_all_data_files(code: str, tmp_path: Path):
     write_files(tmp_path, {"a.py": code or "def status(state): ...", "data.csv": "1"})
-
     basis, _ = FileDigests(tmp_path).basis(worker(files=[str(tmp_path / "a.py")]), [])
-
     assert bool(FileDigests(tmp_path).why_stale(basis, {"data.csv": HAS_CHANGED})) is bool(code)
     assert FileDigests(tmp_path).why_stale(basis, {"b.py": HAS_CHANGED}) is None
 
@@ -329,7 +319,6 @@ def test_verdict_depends_on_every_file_when_reads_are_unknown(fact: str, tmp_pat
         setattr(record, fact, UNKNOWN_READS[fact])
     else:
         record.feed({"record": "files_read", "at": 0, "unknown": fact})
-
     assert FileDigests(tmp_path).basis(record, []) == (None, True)
 
 
@@ -404,7 +393,6 @@ def test_changed_or_removed_file_is_reported(project: Path):
 
 def test_new_code_and_configuration_is_always_reported(project: Path):
     then = state(project)
-
     for name in ("conftest.py", "sub/test_new.py", "setup.cfg", "Makefile", "x.local.py"):
         write(project, name)
         assert changed(then, project, began=0, ended=time.time()) == f"{name} is new"
@@ -493,7 +481,6 @@ def test_links_and_large_files_are_compared(tmp_path: Path, monkeypatch: pytest.
 def test_state_of_too_many_files_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     write(tmp_path, "a", "b")
     monkeypatch.setattr(f"{MODULE}.MOST_FILES", 1)
-
     assert read_tree([tmp_path]) is None
     git(tmp_path, "init", "-q")
     assert read_tree([tmp_path]) is None

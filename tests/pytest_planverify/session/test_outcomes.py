@@ -64,7 +64,6 @@ def plan_of(root: Path, *items: dict[str, Any]) -> LoadedPlan:
 )
 def test_todo_state_follows_from_verdicts(verdicts: tuple[Verdict, ...], state: TodoState):
     item = Todo(id="a", title="a")
-
     assert todo_state(item, verdicts, blocked=False) is state
     assert todo_state(item, verdicts, blocked=True) is TodoState.BLOCKED
 
@@ -152,7 +151,6 @@ def test_failures_with_one_signature_merge_under_the_surest_diagnosis(tmp_path: 
 )
 def test_most_severe_and_surest_failure_decides(headlines, first: str, tmp_path: Path):
     outcome, _ = outcomes_of(tmp_path, TWO, check_run("tests[0]", FAILED, *headlines))
-
     assert outcome.failure_evidence.signature == first
 
 
@@ -171,9 +169,7 @@ def test_failure_knows_the_routing_of_the_plan_and_which_files_todos_may_write(t
 
 def test_blocked_todo_has_no_failures(tmp_path: Path):
     run = masked(check_run("tests[0]", FAILED, "TEST_REGRESSION 0.9 s1"), ["b"])
-
     outcome, evidence = outcomes_of(tmp_path, TWO, run, blocked=("b",))
-
     assert (outcome.state, outcome.blocked_by, outcome.failures) == (TodoState.BLOCKED, ("b",), ())
     assert outcome.checks[0].reason == "blocked by b"
     assert not outcome.verified
@@ -203,9 +199,7 @@ def test_every_criterion_has_a_title(tmp_path: Path):
     metrics = [{"name": "rows", "operator": ">=", "value": 10}]
     more = {"metrics": metrics, "manual": manual, "expected_artifacts": ["x.json"]}
     plan = plan_of(tmp_path, todo("a", "pytest x.py", **more, contract_path="c.json"))
-
     titles = [title_of(criterion) for criterion in plan.criteria["a"]]
-
     assert titles == ["pytest x.py", "x.json", "rows >= 10", "Right?", "c.json"]
 
 
@@ -218,7 +212,6 @@ def argument(path: Path, *todo_ids: str) -> PlanArgument:
 
 def test_plan_is_loaded_once_with_the_requested_todos(tmp_path: Path):
     path = plan_of(tmp_path, *(todo(name, "pytest x.py") for name in "abc")).path
-
     (some,) = load_plans([argument(path, "c"), argument(path, "a")])
     (whole,) = load_plans([argument(path, "c"), argument(path)])
     assert [each.id for each in todos_in_scope(some, "claimed")] == ["a", "c"]
@@ -230,7 +223,6 @@ def test_plan_is_loaded_once_with_the_requested_todos(tmp_path: Path):
 )
 def test_unknown_todo_is_refused_even_beside_the_whole_plan(todo_id: str, hint: str, tmp_path: Path):
     path = plan_of(tmp_path, todo("alpha", "pytest x.py")).path
-
     for arguments in ([argument(path, todo_id)], [argument(path), argument(path, todo_id)]):
         with pytest.raises(pytest.UsageError) as refused:
             load_plans(arguments)
@@ -240,10 +232,8 @@ def test_unknown_todo_is_refused_even_beside_the_whole_plan(todo_id: str, hint: 
 def test_errors_of_all_plans_are_reported_together(tmp_path: Path):
     one, two = tmp_path / "one.yaml", tmp_path / "two.yaml"
     write_files(tmp_path, dict.fromkeys(("one.yaml", "two.yaml"), "items: 3\n"))
-
     with pytest.raises(PlannerError) as refused:
         load_plans([argument(one), argument(two), argument(one)])
-
     assert str(refused.value).count("one.yaml") == str(refused.value).count("two.yaml") > 0
 
 
@@ -284,9 +274,7 @@ def test_code_precedes_other_files_when_changed_files_are_truncated(tmp_path: Pa
     write_files(tmp_path, {"a.md": ""})
     commit_all(tmp_path)
     write_files(tmp_path, {f"a{number:02}.md": "" for number in range(MOST_CHANGED)} | {"z.py": ""})
-
     found = changed_files(tmp_path, Changes(tmp_path))
-
     assert (len(found), found[0].path) == (MOST_CHANGED, "z.py")
 
 
@@ -295,9 +283,7 @@ def test_code_precedes_other_files_when_changed_files_are_truncated(tmp_path: Pa
 )
 def test_changed_native_source_counts_if_the_criterion_loaded_a_module_built_of_such(read: str, side: Side):
     changed = (ChangedFile(path="src/fast.c"), ChangedFile(path="notes.txt"))
-
     facts = _with_reads({"changed": changed, "hunks": ()}, {read}, is_complete=True)
-
     assert [each.side for each in facts["changed"]] == [side, None]
 
 
@@ -307,18 +293,14 @@ def test_changed_file_that_the_error_names_counts_although_the_worker_did_not_re
     changed = tuple(ChangedFile(path=path) for path in ("lib/web.js", "lib/other.js", "eb.js"))
     message, source = said if by_message else "", None if by_message else said
     raised = error("shop.E", message, frame("tests/test_a.py", "test_a", source=source))
-
     facts = _with_reads({"changed": changed, "hunks": ()}, (), [failed(raised)], is_complete=False)
-
     assert [each.side for each in facts["changed"]] == [Side.PRODUCT, None, None]
 
 
 def test_changed_data_that_was_read_counts_although_others_may_have_been_read_too():
     changed = (ChangedFile(path="tests/keys.json"), ChangedFile(path="tests/other.json"))
     code = Hunk(path="shop/cart.py", line=1, added=1)
-
     facts = _with_reads({"changed": changed, "hunks": (code,)}, {"tests/keys.json"}, is_complete=False)
-
     assert [each.side for each in facts["changed"]] == [Side.TEST, None]
     assert not facts["hunks"][0].is_unread
 
@@ -339,7 +321,5 @@ def test_changed_code_that_the_criterion_did_not_read_is_marked():
 def test_changed_file_whose_test_the_worker_collected_is_of_the_tests_whatever_its_name():
     changed = (ChangedFile(path="tests.py", side=Side.PRODUCT), ChangedFile(path="a.py", side=Side.PRODUCT))
     raised = error("KeyError", "", frame("tests.py", "test_a", side=Side.TEST))
-
     facts = _with_sides_of_tests({"changed": changed, "hunks": ()}, [failed(raised)])
-
     assert [each.side for each in facts["changed"]] == [Side.TEST, Side.PRODUCT]

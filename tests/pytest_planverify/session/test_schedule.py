@@ -73,7 +73,6 @@ def test_dependency_outside_the_run_is_not_awaited(tmp_path: Path):
 def test_commands_with_known_verdicts_are_not_scheduled(tmp_path: Path):
     plan = plan_of(tmp_path, todo("a", "pytest a.py", "pytest b.py"), todo("b", "pytest c.py"))
     schedule = schedule_of(plan, taken={("a", "tests[0]"), ("b", "tests[0]")})
-
     assert [each.id for each in schedule.finished_todos()] == ["b"]
     assert waves(schedule) == [["a.1"]]
 
@@ -84,7 +83,6 @@ def test_parent_and_its_dependents_wait_for_the_sub_plan(tmp_path: Path):
     parent = todo("p", "pytest b.py", sub_plan="sub.json")
     plan_of(tmp_path, todo("after", "pytest a.py", after=("p",)), parent)
     flat = load_tree(tmp_path / "plan.yaml").load_all().flat()
-
     assert waves(Schedule(flat, flat.loaded.plan.items)) == [["p/x.0"], ["p.0"], ["after.0"]]
 
 
@@ -154,7 +152,6 @@ def test_only_pytest_commands_of_this_interpreter_that_find_its_own_modules_firs
     module: str, command: str, is_pytest: bool, tmp_path: Path
 ):
     write_files(tmp_path, {module: ""})
-
     assert only_job(plan_of(tmp_path, todo("a", command))).is_pytest is is_pytest
 
 

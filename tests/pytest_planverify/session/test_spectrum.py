@@ -334,7 +334,6 @@ def test_change_in_a_private_function_is_located_by_tests_of_any_file(todo_id: s
 )
 def test_where_a_tracer_could_change_the_result_nothing_is_recorded(todo_id: str, verified: Verified):
     (failure,) = verified.outcomes[todo_id]["failures"]
-
     assert (failure["runs"], failure["reds"]) == (2, 2)
     assert failure["candidates"][0]["reasons"] == ["changed"]
 
@@ -396,7 +395,6 @@ def test_confirmation_renders_tracebacks_only_on_request(reds: tuple[Example, Ve
 
 def test_owner_of_a_failed_assertion_depends_on_the_executed_product_code(reds: tuple[Example, Verified]):
     failures = {each["tests"][0]: each for each in reds[1].outcomes["steady"]["failures"]}
-
     for test, owner in (("alone/test_sum.py::test_sum", "test"), ("hooked/test_xs.py::test_xs", "product")):
         assert (failures[test]["category"], failures[test]["owner"]) == ("TEST_REGRESSION", owner)
 

@@ -59,7 +59,6 @@ def base(tmp_path: Path) -> Base:
 
 def test_commands_with_equal_start_options_share_a_server(base: Base):
     first = base.serve()
-
     assert base.serve(Start(root="/r", options=("-q",), probe=("b.py",))) is first
     base.serve(Start(root="/r", options=("-v",)), Level.PARSED)
     assert [level for level, _ in base.requests] == [Level.STARTED, Level.PARSED]
@@ -69,9 +68,7 @@ def test_servers_of_the_groups_used_least_recently_are_given_up(base: Base):
     starts = [Start(root="/r", options=(str(number),)) for number in range(MOST_SERVERS + 1)]
     servers = [base.serve(start) for start in starts[:-1]]
     assert base.serve(starts[0]) is servers[0]
-
     base.serve(starts[-1])
-
     assert base.serve(starts[0]) is servers[0]
     assert base.serve(starts[1]) is not servers[1]
 
@@ -80,11 +77,9 @@ def test_a_new_server_imports_what_was_learned_once_workers_miss_more_than_the_p
     base: Base,
 ):
     base.serve()
-
     for modules in (["of_no_known_effects", "numpy", "yaml"], ["yaml"], ["pandas"], ["pandas", "PIL"]):
         base.pool.learn(START, modules)
         base.serve()
-
     learned = ((), ("numpy", "yaml"), ("numpy", "yaml", "pandas", "PIL"))
     assert base.requests == [(Level.STARTED, modules) for modules in learned]
 
@@ -110,15 +105,12 @@ def test_server_that_cannot_reach_its_level_is_replaced_by_an_earlier_level(
     failed_at: Level, next_level: Level, base: Base
 ):
     base.orders = [CannotServe(failed_at, "a plugin has started a thread")]
-
     base.serve()
-
     assert [level for level, _ in base.requests] == [Level.STARTED, next_level]
 
 
 def test_server_that_cannot_start_is_not_retried_endlessly(base: Base):
     base.orders = [CannotServe(Level.IMPORTED, "the root is gone")] * 9
-
     with pytest.raises(ForkServerDied, match="the root is gone"):
         base.serve(START, Level.PARSED)
     assert len(base.requests) == 2
@@ -211,7 +203,5 @@ def test_invalid_warm_file_or_a_pipe_in_its_place_is_ignored(text: str | None, t
 def test_close_closes_all_servers(base: Base):
     base.serve()
     base.serve(Start(root="/other"))
-
     base.pool.close()
-
     assert [each.closed for each in base.made] == [True, True]

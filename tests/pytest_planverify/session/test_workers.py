@@ -124,7 +124,6 @@ def start(bench: Bench, what: str) -> tuple[Job, Callable[[], object]]:
 
 def test_normal_worker_reports_its_tests_and_exit_status(bench: Bench):
     record = run(bench, "normal")
-
     assert outcomes(record) == ["passed", "passed"]
     assert (record.exit_status, record.death) == (0, None)
     assert bench.heard.count == 2
@@ -152,7 +151,6 @@ def test_record_tells_how_its_worker_ended_and_nothing_is_left_of_it(
     what: str, options: str, results: list[str], facts: dict[str, Any], bench: Bench
 ):
     record = run(bench, what, *options.split(), seconds=SHORT if what == "sleeps" else 30)
-
     assert outcomes(record) == results
     assert {name: attrgetter(name)(record) for name in facts} == facts
     assert not is_something_left(bench)
@@ -165,7 +163,6 @@ def test_interpreter_that_starts_no_worker_is_reported(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(sys, "executable", program)
-
     with pytest.raises(ForkServerDied):
         run(Bench(tmp_path, forks=False), "normal")
 
@@ -178,16 +175,13 @@ def test_new_interpreter_keeps_an_installed_folder_that_is_also_the_one_of_the_r
     monkeypatch.setenv("PYTHONPATH", root, prepend=os.pathsep)
     bench.script_paths = (root,)
     bench.write({"shop.py": "", "tests/test_x.py": "import shop\ndef test_1(): pass\n"})
-
     record = bench.run("pytest tests/test_x.py")
-
     assert outcomes(record) == ["passed"]
 
 
 @forked_and_cold
 def test_endless_test_is_killed_with_its_stack(bench: Bench):
     record = run(bench, "loop", seconds=SHORT)
-
     assert outcomes(record) == ["timeout"]
     assert record.death.end.timed_out
     assert f'"{bench.root}' not in (stack := record.death.end.stack or "")
@@ -196,9 +190,7 @@ def test_endless_test_is_killed_with_its_stack(bench: Bench):
 
 def test_death_by_an_internal_error_has_the_printed_traceback_with_paths_below_the_root(bench: Bench):
     (bench.root / "conftest.py").write_text("def pytest_runtest_logreport(report): report.no_such\n")
-
     death = run(bench, "normal").death
-
     assert death.end.exit_code == 3
     assert 'INTERNALERROR>   File "conftest.py", line 1, in pytest_runtest_logreport' in death.output
 
@@ -224,7 +216,6 @@ def test_suspended_time_does_not_count_towards_the_limit_of_a_test(
 
 def test_pipes_in_the_place_of_files_of_the_run_block_nobody(bench: Bench):
     assert run(bench, "leaves pipes").death.end.exit_code == 3
-
     assert run(bench, "normal").exit_status == 0
 
 
@@ -255,7 +246,6 @@ def test_dead_fork_server_is_replaced_and_without_its_parent_workers_start_cold(
 @forked_and_cold
 def test_test_that_kills_its_keeper_loses_only_itself_and_leaves_nothing(bench: Bench):
     record = run(bench, "ends its parent")
-
     assert outcomes(record) == ["crashed"]
     assert not is_something_left(bench)
     assert outcomes(run(bench, "normal")) == ["passed", "passed"]
@@ -264,9 +254,7 @@ def test_test_that_kills_its_keeper_loses_only_itself_and_leaves_nothing(bench: 
 def test_conftest_that_kills_the_fork_server_is_not_retried_endlessly(bench: Bench):
     conftest = bench.root / "conftest.py"
     conftest.write_text("import os, time\nos.kill(os.getppid(), 9)\ntime.sleep(5)\n")
-
     record = run(bench, "normal")
-
     assert (record.death.nodeid, record.collected) == (None, False)
     conftest.unlink()
     assert outcomes(run(bench, "normal")) == ["passed", "passed"]
@@ -274,7 +262,6 @@ def test_conftest_that_kills_the_fork_server_is_not_retried_endlessly(bench: Ben
 
 def test_argument_that_lacks_or_misspells_a_class_suggests_the_test_in_it(bench: Bench):
     (bench.root / "test_x.py").write_text("class TestCart:\n    def test_total(self): pass\n")
-
     for argument in ("test_x.py::test_total", "test_x.py::TestKart::test_total"):
         (similar,) = bench.run(f"pytest {argument}").not_found.values()
         assert similar[0] == "TestCart::test_total"
@@ -411,9 +398,7 @@ def seen(record: WorkerRecord) -> Seen:
 def test_worker_has_the_outcomes_of_plain_pytest_at_every_level(case: Case, bench: Bench):
     bench.write(case.files)
     command = f"{f'PYTHONPATH={OWN_PATH} ' if case.pythonpath else ''}pytest {case.words}"
-
     first, again = bench.run(command), bench.run(command)
-
     assert seen(first) == seen(again) == case.plain
     assert bench.levels == {case.level}
 
