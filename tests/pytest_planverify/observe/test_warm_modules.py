@@ -168,13 +168,14 @@ def test_module_that_cannot_be_preloaded_is_left_to_the_worker(world: World):
 
 
 class Case(NamedTuple):
-    """Installed files, the modules to preload, what a worker then imports, and what holds after it."""
+    """Installed files, the modules that a worker imports, and what holds then."""
 
     installed: dict[str, str]
-    preload: str
     imports: str
     holds: str = "True"
     project: dict[str, str] = {}
+    preload: str = ""
+    """The modules to preload, if not those that are imported."""
     earlier: str = ""
     """A module that was imported before the preloading."""
     before: str = ""
@@ -183,10 +184,13 @@ class Case(NamedTuple):
 
 OPTIONAL = {"user.py": "try: import heavy\nexcept ImportError: heavy = None\n"}
 """A module that uses another one if it is there."""
-DEPENDENT = {"user.py": "import heavy\nkept = heavy\n"}
+BOTH = {**HEAVY, **OPTIONAL}
 PACKAGE = {"heavy/__init__.py": "from heavy import own\n", "heavy/own.py": "", "heavy/part.py": ""}
+SHADOWED_PART = {"heavy/__init__.py": "from heavy.part import part\n", "heavy/part.py": "part = 5\n"}
 HAS_PART = "hasattr(sys.modules['heavy'], 'part')"
 PART = "heavy.part is sys.modules['heavy.part']"
+OF_USER = "user.heavy.part.value is sys.modules['heavy.part'].value"
+BY_NAME = "import importlib; importlib.import_module('heavy.part')"
 SHARED = "import sys, types\nshared = sys.modules.setdefault('runtime', types.ModuleType('runtime'))\n"
 BY_HAND = """
 import sys, types
@@ -194,9 +198,7 @@ native, part = types.ModuleType("native"), types.ModuleType("native.part")
 native.part = part
 sys.modules |= {"native.part": part, "native": native}
 """
-STAND_IN = (
-    "import sys, types\nstand_in = sys.modules[__name__] = types.ModuleType(__name__)\nstand_in.value = 1\n"
-)
+STAND_IN = "import sys, types\nit = sys.modules[__name__] = types.ModuleType(__name__)\nit.value = 1\n"
 FACADE = "import sys\nclass Facade:\n    value = 1\nsys.modules[__name__] = Facade()\n"
 HIDES_HEAVY = """
 class Hiding:
@@ -206,105 +208,96 @@ class Hiding:
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Hiding)
 """
-STUBS = "sys.modules['heavy'] = stub = type(sys)('heavy')"
 SERVED = {
-    "imports in any way": Case({"heavy.py": "__import__('json', fromlist=['loads'])"}, "heavy", "heavy"),
-    "environment as bytes": Case({"heavy.py": "import os\nos.environb.get(b'A')"}, "heavy", "heavy"),
+    "imports in any way": Case({"heavy.py": "__import__('json', fromlist=['loads'])"}, "heavy"),
+    "environment as bytes": Case({"heavy.py": "import os\nos.environb.get(b'A')"}, "heavy"),
     "submodule, which is no attribute before": Case(
-        HEAVY, "heavy.part", "heavy.part", PART, earlier="heavy", before=f"assert not {HAS_PART}"
+        HEAVY, "heavy.part", PART, earlier="heavy", before=f"assert not {HAS_PART}"
     ),
     "only what its own import loads": Case(
         {**PACKAGE, "user.py": "import heavy.part\n"},
-        "user",
         "heavy",
         f"heavy.own is sys.modules['heavy.own'] and not {HAS_PART} and 'heavy.part' not in sys.modules",
+        preload="user",
     ),
     "imports of another module": Case(
         {**HEAVY, "user.py": "import heavy.part\nimport heavy\n"},
-        "heavy heavy.part user",
         "user",
-        "user.heavy.part.value is sys.modules['heavy.part'].value",
+        OF_USER,
+        preload="heavy heavy.part user",
     ),
     "imports by name of another module": Case(
-        {**HEAVY, "user.py": "import importlib; importlib.import_module('heavy.part')\nimport heavy\n"},
-        "heavy heavy.part user",
-        "user",
-        "user.heavy.part.value is sys.modules['heavy.part'].value",
+        {**HEAVY, "user.py": f"{BY_NAME}\nimport heavy\n"}, "user", OF_USER, preload="heavy heavy.part user"
     ),
-    "attribute that shadows a submodule": Case(
-        {"heavy/__init__.py": "from heavy.part import part\n", "heavy/part.py": "part = 5\n"},
-        "heavy",
-        "heavy",
-        "heavy.part == 5",
-    ),
+    "attribute that shadows a submodule": Case(SHADOWED_PART, "heavy", "heavy.part == 5"),
     "dependent of a module that is still missing": Case(
         {**OPTIONAL, "heavy.py": "from json import JSONDecodeError, scanner\nimport absent\n"},
-        "user",
         "user",
         "user.heavy is None",
     ),
     "dependent of a module that refuses its import": Case(
-        {**OPTIONAL, "heavy.py": "raise ImportError('made for another system')"}, "user", "user"
+        {**OPTIONAL, "heavy.py": "raise ImportError('made for another system')"}, "user"
     ),
     "dependent of a module that it only searches": Case(
-        {"user.py": "from importlib.util import find_spec\nfind_spec('heavy')", "heavy.py": ""},
-        "user",
-        "user",
+        {"user.py": "from importlib.util import find_spec\nfind_spec('heavy')", "heavy.py": ""}, "user"
     ),
     "modules inserted by hand": Case(
-        {"heavy.py": BY_HAND}, "heavy", "heavy", "sys.modules['native'].part is heavy.part"
+        {"heavy.py": BY_HAND}, "heavy", "sys.modules['native'].part is heavy.part"
     ),
     "runtime that modules share": Case(
-        {"heavy.py": SHARED, "other.py": SHARED}, "heavy", "other heavy", "heavy.shared is other.shared"
+        {"heavy.py": SHARED, "other.py": SHARED},
+        "other heavy",
+        "heavy.shared is other.shared",
+        preload="heavy",
     ),
     "object in its own place": Case(
         {**HEAVY, "heavy/part.py": STAND_IN},
-        "heavy heavy.part",
         "heavy.part",
         f"heavy.part.value == 1 and {PART}",
+        preload="heavy heavy.part",
     ),
     "object of any class in its own place": Case(
-        {**HEAVY, "heavy/part.py": FACADE}, "heavy heavy.part", "heavy.part", "heavy.part.value == 1"
+        {**HEAVY, "heavy/part.py": FACADE},
+        "heavy.part",
+        "heavy.part.value == 1",
+        preload="heavy heavy.part",
     ),
 }
+STUBS, FORBIDS = "sys.modules['heavy'] = stub = type(sys)('heavy')", "sys.modules['{}'] = None"
 REIMPORTED = {
     "module that a test imports under other conditions": Case(
         {"heavy.py": "import sys\nplace = sys.platform\n"},
-        "heavy",
         "heavy",
         "heavy.place == 'elsewhere'",
         before="world.shelf.begin_tests(); sys.platform = 'elsewhere'",
     ),
     "dependent of a shadowed module": Case(
-        {**HEAVY, **DEPENDENT},
-        "user",
+        {**HEAVY, "user.py": "import heavy\nkept = heavy\n"},
         "heavy user",
         "user.kept is heavy and heavy.place == 'the project'",
         SHADOWING,
+        preload="user",
         before="world.shelf.begin_tests()",
     ),
-    "dependent of a stubbed module": Case(
-        {**HEAVY, **OPTIONAL}, "user", "user", "user.heavy is stub", before=STUBS
-    ),
+    "dependent of a stubbed module": Case(BOTH, "user", "user.heavy is stub", before=STUBS),
     "dependent of a forbidden module": Case(
-        {**HEAVY, **OPTIONAL}, "user", "user", "user.heavy is None", before="sys.modules['heavy'] = None"
+        BOTH, "user", "user.heavy is None", before=FORBIDS.format("heavy")
     ),
     "dependent of a missing module that is stubbed": Case(
-        OPTIONAL, "user", "user", "user.heavy is stub", before=STUBS
+        OPTIONAL, "user", "user.heavy is stub", before=STUBS
     ),
     "dependent of a missing module that the project has": Case(
-        OPTIONAL, "user", "user", "user.heavy is sys.modules['heavy']", SHADOWING
+        OPTIONAL, "user", "user.heavy is sys.modules['heavy']", SHADOWING
     ),
     "dependent of a module that a finder hides": Case(
-        {**HEAVY, **OPTIONAL}, "user", "user", "user.heavy is None", before=HIDES_HEAVY
+        BOTH, "user", "user.heavy is None", before=HIDES_HEAVY
     ),
     "dependent of a forbidden module that was loaded before": Case(
-        {"user.py": "try: import colorsys\nexcept ImportError: colorsys = None\n"},
-        "user",
+        {"user.py": OPTIONAL["user.py"].replace("heavy", "colorsys")},
         "user",
         "user.colorsys is None",
         earlier="colorsys",
-        before="sys.modules['colorsys'] = None",
+        before=FORBIDS.format("colorsys"),
     ),
 }
 
@@ -315,7 +308,7 @@ def test_preloaded_module_is_served_unless_the_worker_would_import_other_modules
     world.install(case.installed)
     if case.earlier:
         importlib.import_module(case.earlier)
-    world.preload(*case.preload.split(), project=case.project)
+    world.preload(*(case.preload or case.imports).split(), project=case.project)
     names = {"world": world, "sys": sys}
     exec(case.before, names)
 
