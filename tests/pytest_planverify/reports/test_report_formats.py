@@ -121,9 +121,7 @@ def junit(found: OutcomeDocument) -> Any:
         only(CheckKind.TEST, Verdict.FLAKY, 1),
         only(CheckKind.MANUAL, Verdict.NEEDS_HUMAN, 11),
         document(exit_status=5),
-        document(
-            outcome("a", "A", TodoState.DONE, check("x")), exit_status=1, unexplained="coverage of 80 %"
-        ),
+        document(*GREEN.outcomes, exit_status=1, unexplained="coverage of 80 %"),
     ],
 )
 def test_formats_are_red_if_the_exit_status_is(found: OutcomeDocument) -> None:
@@ -394,12 +392,9 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Any]:
     assert seen == []  # no script or policy error, no dialog, no request
 
 
-def test_red_page_shows_graph_causes_with_hunks_and_todos(show: Any) -> None:
+def test_red_page_shows_graph_causes_with_hunks_and_todos_and_escapes_hostile_names(show: Any) -> None:
     hunk = Hunk(path="shop/tax.py", line=7, text="@@ -7 +7 @@\n-    return x * 2\n+    return x * 3")
-    candidate = Candidate(
-        path="shop/tax.py", line=7, function="tax", reasons=("changed",), score=0.6, hunk=hunk
-    )
-    found = red(failure(candidates=(candidate,)))
+    found = red(failure(candidates=(Candidate(path="shop/tax.py", line=7, score=0.6, hunk=hunk),)))
     page = show(page_of(found, todo("tax"), todo("inv", "tax"), todo("ok")))
     assert page.locator("svg g").count() == 3
     assert page.locator("svg path").count() == 1
@@ -409,10 +404,6 @@ def test_red_page_shows_graph_causes_with_hunks_and_todos(show: Any) -> None:
         assert part in problem.inner_text()
     assert page.locator("details.todo").count() == 3
     assert page.locator("header").get_attribute("class") == "red"
-
-
-def test_hostile_names_are_escaped_in_html(show: Any) -> None:
-    page = show(page_of(red(), todo("tax")))
     assert page.locator("script").count() == 1
     assert "<script>alert(1)</script>" in page.locator("details.todo").first.inner_text()
     assert HOSTILE not in page.content()

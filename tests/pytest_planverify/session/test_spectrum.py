@@ -102,20 +102,16 @@ def find(word, ready=None):
         raise KeyError(word)
     return ready
 
-
 class Box:
     def __init__(self): ...
 
-
 def numbers():
     yield from range(3)
-
 
 def usual():
     for number in numbers():
         find(Box(), number or None)
     return find("b") or (find("c"), find("d", 1))
-
 
 def odd():
     try:
