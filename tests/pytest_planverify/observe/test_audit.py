@@ -20,8 +20,6 @@ from pytest_planverify.observe.spec import Start, WorkerSpec
 
 CREATE = os.O_WRONLY | os.O_CREAT
 
-# -- origin of an event ----------------------------------------------------------------------------
-
 
 def frame(*calls: tuple[str, str]) -> Any:
     """Return a chain of frames from pairs (file, function), innermost first."""
@@ -65,9 +63,6 @@ WORKERS = (str(Path(str(sys.modules["_pytest"].__file__)).parents[1] / "xdist/wo
 def test_innermost_known_call_decides_the_origin(calls: Any, expected: Any):
     origin = origin_finder(("/root/of/plan",))(frame(LIBRARY, *calls))
     assert (origin and (origin.in_test, origin.phase, origin.path)) == expected
-
-
-# -- the hook --------------------------------------------------------------------------------------
 
 
 def spec(folder: Path, **sandbox: Any) -> WorkerSpec:

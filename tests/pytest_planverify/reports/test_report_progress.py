@@ -97,9 +97,6 @@ def started(run: Run, workers: int = 2) -> Progress:
     return run.progress
 
 
-# -- on a terminal -------------------------------------------------------------------------------
-
-
 def test_progress_block_shows_running_tests_with_time_and_limit(terminal: Terminal) -> None:
     run = Run(terminal)
     progress = started(run)
@@ -188,9 +185,6 @@ def test_nothing_is_rewritten_on_dumb_terminals_and_in_ci(
     assert run.screen() == ["verifying 21 criteria of 1 plan, 2 at once", ""]
 
 
-# -- without a terminal --------------------------------------------------------------------------
-
-
 def test_each_decided_todo_is_one_line_without_a_terminal() -> None:
     run = Run()
     progress = started(run, workers=1)
@@ -248,9 +242,6 @@ def test_quiet_progress_prints_nothing(at_terminal: bool, terminal: Terminal) ->
     progress.tick()
     progress.finished()
     assert (terminal.read_screen() if at_terminal else run.text) == ([""] if at_terminal else "")
-
-
-# -- always --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verbosity", [-1, 0, 1])

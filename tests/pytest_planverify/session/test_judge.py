@@ -191,9 +191,6 @@ def test_collection_error_fails_the_command():
     assert [each.nodeid for each in judgement.evidence] == ["a.py"]
 
 
-# -- narrowed by the user --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("outcomes", "verdict", "reason"),
     [
@@ -390,9 +387,6 @@ def test_first_of_several_overturned_reports_is_named_in_the_reason():
     assert [piece.nodeid for piece in judgement.evidence] == ["a", "b"]
 
 
-# -- recorded numbers ------------------------------------------------------------------------------
-
-
 def test_metrics_are_kept_only_from_tests_that_ran():
     session = Session().collected("a", "b").feed("metric", name="rows", value=7)
     session.test("b", "skipped", properties=[["rows", 5]])
@@ -400,8 +394,6 @@ def test_metrics_are_kept_only_from_tests_that_ran():
     session.test("a", properties=[["rows", 6]])
     assert judge(command(), session.ended(0)).properties == [("rows", 6), ("rows", 7)]
 
-
-# -- impossible verdicts --------------------------------------------------------------------------
 
 RESULTS = st.lists(
     st.sampled_from(

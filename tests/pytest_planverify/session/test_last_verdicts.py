@@ -15,6 +15,7 @@ import hypothesis
 import outcome_samples as samples
 import pytest
 from baseline_samples import baseline, commit_all, git
+from example_project import todo
 from hypothesis import given
 from hypothesis import strategies as st
 from module_project import write_files
@@ -45,15 +46,6 @@ from pytest_planverify.session.run_folder import RunJournal, baseline_digest
 MODULE = "pytest_planverify.session.last_verdicts"
 FIRST, SECOND = "20260101T000000-1-a", "20260102T000000-1-b"
 A, MAKE, B, C = ("a", "tests[0]"), ("a", "tests[1]"), ("b", "tests[0]"), ("c", "tests[0]")
-
-
-def write_phase(root: Path) -> Path:
-    """Write a plan with one todo, ``phase``, and its sub-plan with the todo ``x``; return the sub-plan."""
-    sub = root / "sub.yaml"
-    items = [{"id": "x", "title": "X", "acceptance_criteria": {"tests": [{"cmd": "pytest test_x.py"}]}}]
-    sub.write_text(json.dumps({"todo_list_id": "sub", "items": items}))
-    plan_in(root, {"id": "phase", "title": "P", "sub_plan": "sub.yaml"})
-    return sub
 
 
 def last(root: Path, *, unfinished: bool = False, **given: Any) -> LastVerdicts:
@@ -192,11 +184,13 @@ def test_verdicts_are_not_reused_for_an_unreadable_tree(tmp_path: Path, monkeypa
 
 
 def test_verdicts_are_not_reused_after_a_sub_plan_changed(tmp_path: Path):
-    sub = write_phase(tmp_path)
+    sub = {"todo_list_id": "sub", "items": [todo("x", "pytest test_x.py")]}
+    (tmp_path / "sub.yaml").write_text(json.dumps(sub))
+    plan_in(tmp_path, {"id": "phase", "title": "P", "sub_plan": "sub.yaml"})
     Killed(tmp_path).judged("phase/x")
     key = ("phase/x", "tests[0]")
     assert last(tmp_path).held.keys() == {key}
-    sub.write_text(sub.read_text().replace("pytest test_x.py", "pytest test_x.py -x"))
+    (tmp_path / "sub.yaml").write_text(json.dumps(sub).replace("test_x.py", "test_x.py -x"))
     assert last(tmp_path).why_not(key) == f"its part of the plan has changed since run {FIRST}"
 
 

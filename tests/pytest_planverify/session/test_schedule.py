@@ -86,9 +86,6 @@ def test_parent_and_its_dependents_wait_for_the_sub_plan(tmp_path: Path):
     assert waves(Schedule(flat, flat.loaded.plan.items)) == [["p/x.0"], ["p.0"], ["after.0"]]
 
 
-# -- any plan, workers end in any order --------------------------------------------------------------
-
-
 @st.composite
 def plans(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Draw todos in any order with acyclic dependencies."""
@@ -126,8 +123,6 @@ def test_every_command_is_scheduled_once_after_its_dependencies(
     assert sorted(started) == sorted(order)
     assert finished == {item["id"] for item in items}
 
-
-# -- worker commands ---------------------------------------------------------------------------------
 
 AS_MODULE = (sys.executable, "-m", "pytest")
 SCRIPT = Path(sys.executable).with_name("pytest")
