@@ -211,7 +211,6 @@ def test_settings_follow_the_options(settings, pytester: pytest.Pytester):
         "plan.yaml::a,phase/b", "--planverify-isolate", "--planverify-keep-going", "--verbosity=2",
         "--planverify-scope=ready", "--planverify-outcomes=out/o.json", "--planverify-confirm=9",
     )  # fmt: skip
-
     assert found.plans[0].todo_ids == ("a", "phase/b")
     assert (found.isolate, found.keep_going, found.scope, found.confirmations) == (True, True, "ready", 9)
     assert found.outcomes == pytester.path / "out/o.json"

@@ -105,9 +105,7 @@ def test_a_status_of_zero_does_not_hide_failed_tests(tmp_path: Path) -> None:
     test = "def test_a(): assert 1 == 2\ndef test_b(): pass\n"
     program = "import pytest\npytest.main(['-p', 'no:cacheprovider', 'test_a.py'])\n"
     write_files(tmp_path, {"test_a.py": test, "all.py": program})
-
     result = run("PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python all.py", tmp_path)
-
     assert (result.verdict, result.exit_code) == (Verdict.FAILED, 0)
     assert "exited with 0, but its output reports failures: 1 failed, 1 passed" in (result.reason or "")
     assert result.evidence[0].headline == "test_a.py:1: AssertionError (exit status 0)"
@@ -142,9 +140,7 @@ def test_output_of_real_tools_is_parsed(command: str, text: str, headline: str, 
     if find_program(program, tmp_path, os.environ.get("PATH")) is None:
         pytest.skip(f"{program} is not installed")
     (tmp_path / headline.partition(":")[0]).write_text(text)
-
     result = run(command, tmp_path)
-
     assert result.verdict is Verdict.FAILED
     assert result.evidence[0].headline.startswith(headline)
 

@@ -380,10 +380,8 @@ def test_progress_marks_as_failed_only_what_failed(state: str, glyph: str) -> No
 def test_progress_shows_what_an_agent_says_that_changed_nothing() -> None:
     turn = cast("Any", SimpleNamespace(id="1", action=SimpleNamespace(todo_id="a")))
     report, progress = TurnReport(ended_well=True, message="The test\ncontradicts the goal."), io.StringIO()
-
     for changes in (FileChanges(), FileChanges(changed=("a.py",))):
         RunProgress(progress, {}).turn_finished(turn, report, changes, None)
-
     assert progress.getvalue() == (
         "  a: changed nothing, 0.0 s, The test contradicts the goal.\n  a: changed 1 file, 0.0 s\n"
     )

@@ -96,7 +96,6 @@ def test_failure_is_written_when_it_is_reported_also_without_evidence(tmp_path: 
     (written,) = recorded(tmp_path, report("call", "failed", **{EVIDENCE: json.dumps({"kind": "test"})}))
     crash = report("???", "failed", longrepr="\nworker 'gw0' crashed\nmore", duration=None)
     failure, end = recorded(tmp_path, crash)
-
     assert (written["record"], written["evidence"]) == ("test_failure", {"kind": "test"})
     assert (written["nodeid"], written["when"], written["attempt"]) == ("a.py::t", "call", None)
     assert (failure["evidence"]["headline"], failure["evidence"]["phase"]) == ("worker 'gw0' crashed", None)
@@ -264,9 +263,7 @@ def circle() -> list[object]:
 def test_values_without_a_json_form_are_replaced_by_text(value: object, expected: object) -> None:
     data: dict[str, Any] = {"nodeid": "a.py::test_a", "metadata": value}
     data["user_properties"] = [("odd", value), ("plain", [1, None])]
-
     line = dump_line({"kind": "report", "data": data})
-
     assert line.endswith(b"\n")
     read = json.loads(line)["data"]
     assert (read["nodeid"], read["metadata"]) == ("a.py::test_a", expected)

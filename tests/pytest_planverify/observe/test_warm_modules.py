@@ -105,12 +105,10 @@ def test_module_is_reimported_if_an_environment_variable_it_read_has_changed(
     value: str | None, collecting: bool, restarts: int, world: World
 ):
     world.install({"heavy.py": "import os\nbackend = os.environ.get('HEAVY_BACKEND')\n"})
-
     world.shelf.fill(["heavy"])
     if value is not None:
         os.environ["HEAVY_BACKEND"] = value
     world.hand_out(collecting=collecting)
-
     import heavy
 
     assert (heavy.backend, len(world.restarts)) == (value, restarts)

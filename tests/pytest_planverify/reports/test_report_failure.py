@@ -151,7 +151,6 @@ def test_existing_folder_for_reports_gets_no_gitignore_and_must_not_be_a_link(tm
     assert list(path.parent.iterdir()) == [path]
     (tmp_path / "root").mkdir()
     (tmp_path / "root/diagnostics").symlink_to(tmp_path / "diagnostics")
-
     with pytest.raises(FileWriteError, match="leads out of the plan's root; remove the link"):
         write_failure_report({}, root=tmp_path / "root", name="b")
     assert list(path.parent.iterdir()) == [path]

@@ -142,7 +142,6 @@ def test_case_of_a_failed_test_says_why_in_each_criterion_that_ran_it() -> None:
     checks = [check(each, verdict=Verdict.FAILED, tests=tests) for each in ("tests[0]", "must_stay_green")]
     why = failure(tests=("t.py::a",), stack_trace_head="assert 1 == 2")
     todo = outcome("a", "A", TodoState.TEST_FAILED, *checks, failure_evidence=why, failures=(why,))
-
     cases = given(document(todo, exit_status=1)).cases
     assert [(each.name, each.message) for each in cases] == [
         ("t.py::a", "TEST_REGRESSION (coder): assert 1 == 2")

@@ -229,7 +229,6 @@ def test_run_without_reporters_needs_no_reporting_session(pytestconfig: pytest.C
         if not str(getattr(plugin, "__file__", own)).endswith("conftest.py")
         and type(plugin).__module__ != "__channelexec__"  # added by xdist in its workers
     ]
-
     assert not is_reporting_needed(given("-q -x -n2 --strict-markers --planverify-scope=all"), plugins, ())
 
 
@@ -244,7 +243,6 @@ def test_reporter_or_unknown_option_needs_a_reporting_session(options: str) -> N
 def test_plugin_with_reporting_hooks_needs_a_reporting_session() -> None:
     listening, silent = ModuleType("loud_plugin"), ModuleType("other_plugin")
     listening.pytest_runtest_logreport = lambda report: None
-
     assert is_reporting_needed(given(), [("loud", listening)], ())
     assert not is_reporting_needed(given(), [("other", silent), ("blocked", SimpleNamespace())], ())
     for name in (ANNOTATIONS, f"{ANNOTATIONS}.plugin"):  # of the entry point, and in PYTEST_PLUGINS
@@ -257,10 +255,8 @@ def test_conftest_with_reporting_hooks_needs_a_reporting_session(tmp_path: Path)
     (tmp_path / "tests/unit").mkdir(parents=True)
     (tmp_path / "tests/conftest.py").write_text("def pytest_terminal_summary(terminalreporter): pass\n")
     (tmp_path / "tests/unit/conftest.py").write_text("def pytest_configure(config): pass\n")
-
     root = str(tmp_path)
     found = conftest_texts(root, ("tests/unit/test_a.py::test_x",))
-
     assert ["configure" in text for text in found] == [False, True]
     assert is_reporting_needed(given(), (), found)
     assert not is_reporting_needed(given(), (), found[1:])

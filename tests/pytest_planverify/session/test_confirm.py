@@ -59,7 +59,6 @@ def settle(tmp_path: Path) -> Callable[..., Judgement]:
 
 def test_different_result_on_rerun_is_flaky_and_keeps_the_first_evidence(settle: Callable[..., Judgement]):
     settled = settle(red("the first"), again(green()), company=True)
-
     assert (settled.verdict, settled.runs, settled.reds) == (Verdict.FLAKY, 2, 1)
     assert settled.reason == "passed and failed on the same code: failed 1 of 2 times"
     (evidence,) = settled.evidence
@@ -153,7 +152,6 @@ def test_product_randomness_counts_in_executed_functions_and_set_order_at_calls(
     (tmp_path / "test_a.py").write_text(PLAIN)
     far = failure(nodeid="test_a.py::test_it")
     near = far.model_copy(update={"subjects": (in_shop(3),)})
-
     assert depends_on_chance(far, tmp_path, run_of("other", 4))
     assert not depends_on_chance(far, tmp_path, run_of("total", 3))
     assert depends_on_chance(near, tmp_path, run_of("total", 3))

@@ -120,7 +120,6 @@ def test_all_failures_of_tests_and_of_collection_are_read(judgement: Judgement):
     for each in judgement.evidence:
         found.get(str(each.nodeid), []).append(each)
     twice, (not_imported,), (not_compiled,) = found.values()
-
     assert [evidence.phase for evidence in twice] == [Phase.CALL, Phase.TEARDOWN]
     assert not_imported.kind is not_compiled.kind is EvidenceKind.COLLECTION
     assert "No module named 'no_such_thing'" in not_imported.headline

@@ -65,9 +65,7 @@ def test_setup_py_and_repeated_options_of_setup_cfg_are_parsed_and_pipes_are_not
     write_files(tmp_path, {"setup.py": f"NEEDS = ['py-gone>=1.0']\n{setup}"})
     for name in ("pyproject.toml", "requirements.txt"):
         os.mkfifo(tmp_path / name)  # which must not block
-
     found = {each.name: each.file for each in unmet_requirements(tmp_path)}
-
     assert found == {"last-gone": "setup.cfg", "py-gone": "setup.py", "t-gone": "setup.py"}
 
 

@@ -53,7 +53,6 @@ def test_verdict_follows_from_test_outcomes_and_vacuous_checks_have_a_reason(
     outcomes: tuple[str, ...], verdict: Verdict
 ):
     judgement = judge(command("a.py"), session_of(*outcomes).ended(0))
-
     assert judgement.verdict is verdict
     assert [test.outcome for test in judgement.tests] == [
         TestOutcome.NOT_RUN if outcome == "-" else TestOutcome(outcome) for outcome in outcomes
@@ -66,11 +65,9 @@ def test_verdict_follows_from_test_outcomes_and_vacuous_checks_have_a_reason(
 def test_skip_reason_is_reported_also_for_skipped_files():
     session = Session().collected("a.py::0").test("a.py::0", "skipped", reason="needs a GPU")
     session.feed("file_skipped", nodeid="b.py", reason="needs numpy")
-
     (evidence,) = judge(command("a.py", "b.py"), session.ended(0)).evidence
     assert evidence.headline == "no test ran: all were skipped (needs a GPU)"
     assert evidence.skip_reasons == ("needs a GPU", "needs numpy")
-
     file_alone = Session().collected().feed("file_skipped", nodeid="b.py", reason="needs numpy")
     (evidence,) = judge(command("b.py"), file_alone.ended(5)).evidence
     assert evidence.vacuous == "all_skipped"
@@ -169,12 +166,10 @@ def test_soft_limit_is_a_timeout_of_the_test_and_the_limit_of_pytest_timeout_non
 def test_test_that_passed_only_on_rerun_is_flaky():
     session = Session().collected("a").feed("test_failure", nodeid="a", attempt=1, evidence=FAILURE)
     judgement = judge(command(), session.test("a", reruns=1).ended(0))
-
     assert judgement.verdict is Verdict.FLAKY
     (evidence,) = judgement.evidence
     assert [each.passed for each in evidence.confirmations] == [False, True]
     assert evidence.headline == FAILURE["headline"]
-
     first_left_nothing = Session().collected("a").test("a", reruns=1)
     assert judge(command(), first_left_nothing.ended(0)).verdict is Verdict.FLAKY
 
@@ -184,9 +179,7 @@ def test_collection_error_fails_the_command():
         "collection_failure", nodeid="a.py", path="/x", evidence={"kind": "collection"}
     )
     session.collected("b.py::test_1").test("b.py::test_1")
-
     judgement = judge(command("a.py", "b.py"), session.ended())
-
     assert judgement.verdict is Verdict.FAILED
     assert [each.nodeid for each in judgement.evidence] == ["a.py"]
 
@@ -215,7 +208,6 @@ def test_missing_test_or_file_is_named_with_similar_ones():
     session = Session().feed("not_found", arguments=[missing], nearest={missing: ["went"]}).ended(4)
     of_test = judge(command("a.py::gone", "./sub//b/../extra_a.py::gone"), session)
     of_file = judge_missing_files(command("test_on.py", "b.py"), [("test_on.py", ["test_one.py"])])
-
     for judgement, nearest in ((of_test, "sub/extra_a.py::went"), (of_file, "test_one.py")):
         assert (judgement.verdict, judgement.exit_code) == (Verdict.FAILED, 4)
         assert [each.nearest for each in judgement.evidence[0].selectors] == [(nearest,)]
@@ -236,9 +228,7 @@ def test_refused_options_report_the_message_of_pytest(messages: tuple[str, ...],
     session = Session()
     for message in messages:
         session.feed("usage_error", message=message)
-
     (evidence,) = judge(command(), session.ended(4)).evidence
-
     assert (evidence.kind, evidence.headline) == (EvidenceKind.SESSION, headline)
     assert evidence.longrepr == messages[-1].strip()
     assert (evidence.process.exit_code, evidence.process.complete) == (4, True)

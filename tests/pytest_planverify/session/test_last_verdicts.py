@@ -72,9 +72,7 @@ def why(root: Path, **given: Any) -> str:
 
 def test_final_verdict_is_reused_with_its_evidence_and_run_id(tmp_path: Path):
     Killed(tmp_path).judged("a").judged("a", "tests[1]", "flaky").judged("b", verdict="failed")
-
     found = last(tmp_path)
-
     assert found.held.keys() == {A, MAKE, B}
     assert {run.check.taken_from for run in found.held.values()} == {FIRST}
     assert found.held[A].properties == (("rows", 3),)
@@ -90,9 +88,7 @@ def test_truncated_journal_never_yields_a_new_verdict(
     root = tmp_path_factory.mktemp("lost")
     killed = Killed(root).judged("a").judged("b", verdict="failed").judged("a", "tests[1]")
     os.truncate(killed.folder.journal, min(length, killed.folder.journal.stat().st_size))
-
     found = last(root).held
-
     recorded = {A: "passed", B: "failed", MAKE: "passed"}
     assert {key: run.check.verdict for key, run in found.items()}.items() <= recorded.items()
     # A torn line costs no record after it.
@@ -112,9 +108,7 @@ def test_newest_run_with_a_verdict_counts(tmp_path: Path):
     Killed(tmp_path, FIRST).judged("a").judged("b", verdict="failed")
     Killed(tmp_path, SECOND).judged("c").judged("b", final=False)
     Killed(tmp_path, "20260103T000000-1-c")
-
     found = last(tmp_path)
-
     assert {key: run.check.taken_from for key, run in found.held.items()} == {A: FIRST, C: SECOND}
     assert SECOND in found.why_not(B)
     assert found.newest.run_id == SECOND
@@ -131,7 +125,6 @@ def test_only_unfinished_runs_are_resumed(tmp_path: Path):
 
 def test_verdicts_are_reused_only_under_equivalent_options(tmp_path: Path):
     Killed(tmp_path).judged("a")
-
     assert last(tmp_path, worker_args=("-v", "--tb", "short", "--durations=3", "--pdb")).held
     assert last(tmp_path, keyword="x", markexpr="y", deselect=("z",)).held
     assert last(tmp_path, last_failed=True, maxfail=1).held
@@ -168,9 +161,7 @@ def test_verdicts_are_not_reused_after_a_reinstallation_of_the_same_version(
     monkeypatch.syspath_prepend(str(site))
     Killed(tmp_path).judged("a")
     assert last(tmp_path).held
-
     os.utime(site / installed, (1e9, 1e9))
-
     assert why(tmp_path) == f"not the same installed packages as in run {FIRST}"
 
 
@@ -321,7 +312,6 @@ def test_digest_of_a_link_is_that_of_its_target(tmp_path: Path):
     (tmp_path / "link").symlink_to("a")
     digests = FileDigests(tmp_path)
     before = digests.of("link")
-
     assert before == digests.of("a")
     write_files(tmp_path, {"a": "22"})
     assert digests.of("link") != before
@@ -375,7 +365,6 @@ def test_unchanged_tree_has_no_difference(project: Path):
 
 def test_changed_or_removed_file_is_reported(project: Path):
     then = state(project)
-
     for name in ("product.py", "data.json", "né w.txt", "loose.json"):
         write(project, name, text="2\n")
         assert changed(then, project, began=0, ended=time.time() + 1) == f"{name} has changed"
@@ -398,7 +387,6 @@ def test_new_data_written_by_the_run_is_not_a_difference(name: str, project: Pat
     then, began = state(project), time.time() - 1
     write(project, name, text="3\n")
     ended = time.time() + 1
-
     assert changed(then, project, began=began, ended=ended) is None
     assert changed(then, project, began=began - 60, ended=began - 30) is not None, "written after it"
     assert changed(then, project, began=began + 30, ended=began + 60) is not None, "written before it"
@@ -413,7 +401,6 @@ def test_added_repository_and_lost_history_are_reported(tmp_path: Path):
     assert changed(loose, tmp_path) == "the files were added to git, or removed from it"
     commit_all(tmp_path)
     then = TreeState(heads={".": "0" * 40}, files={}, loose=frozenset())
-
     assert "HEAD is another commit" in str(changed(then, tmp_path))
 
 
@@ -515,10 +502,8 @@ def test_state_round_trips_through_its_file(
     written = TreeState(heads=heads, files=files, loose=loose)
     reading: Future[TreeState | None] = Future()
     reading.set_result(written)
-
     journal = RunJournal(path.with_name("journal"), "p", reading)
     journal.check_judged("a", CheckRun(check=samples.check("tests[0]")), final=True)
-
     assert TreeState.read(path) == written
     assert path.stat().st_mode & 0o777 == 0o600
 

@@ -160,9 +160,7 @@ def test_failure_knows_the_routing_of_the_plan_and_which_files_todos_may_write(t
     piece = run.evidence[0].model_copy(update={"exceptions": (missing,)})
     item = todo("a", "pytest x.py", allowed_files=["newlib/**"], expected_artifacts=["out/a.json"])
     item["failure_routing"] = {"implementation_bug": "architect"}
-
     outcome, (diagnosed,) = outcomes_of(tmp_path, item, run.model_copy(update={"evidence": (piece,)}))
-
     assert outcome.failures[0].target_agent is Role.ARCHITECT
     assert diagnosed.granted == ("newlib/**", "out/a.json")
 
@@ -179,9 +177,7 @@ def test_blocked_todo_has_no_failures(tmp_path: Path):
 def test_numeric_properties_are_kept_but_texts_only_for_metrics(tmp_path: Path):
     item = todo("a", "pytest x.py", metrics=[{"name": "asked", "operator": ">=", "value": 1}])
     properties = [("asked", "odd"), ("asked", True), ("free", 3), ("free", "x"), ("free", float("nan"))]
-
     outcome, _ = outcomes_of(tmp_path, item, check_run("tests[0]", PASSED, properties=properties))
-
     assert json.loads(outcome.model_dump_json())["recorded"] == {"asked": ["odd", "True"], "free": [3]}
     assert '"free":[3]' in outcome.model_dump_json(), "not 3.0"
     assert outcome.tests_passed
@@ -312,9 +308,7 @@ def test_changed_code_that_the_criterion_did_not_read_is_marked():
         Hunk(path="data.csv", line=1, added=1),
         Hunk(path="deleted.py", line=1, removed=9),
     )
-
     facts = _with_reads({"changed": (), "hunks": hunks}, {"shop/cart.py"}, is_complete=True)
-
     assert [each.path for each in facts["hunks"] if each.is_unread] == ["scratch.py"]
 
 

@@ -105,7 +105,6 @@ def test_last_import_is_blamed_and_a_process_of_xdist_missed_only_until_it_has_c
 def test_numbered_record_counts_once_and_gaps_and_invalid_numbers_are_detected():
     record = Session().feed("session_started", worker="", pid=float("inf")).record
     assert record.internal_errors == ["a 'session_started' record of the worker cannot be read"]
-
     assert [record.follows({"pen": "1.1", "number": number}) for number in (1, 2, 2, 1, 3)] == [
         True, True, False, False, True,
     ]  # fmt: skip
@@ -164,7 +163,6 @@ def test_folders_pipes_and_links_in_place_of_the_journal_are_kept(kind: str, tmp
 
 def test_verdict_is_recorded_completely_after_the_tree_state(tmp_path: Path):
     killed = Killed(tmp_path).judged("b", verdict="failed")
-
     (judged,) = (each for each in read_journal(killed.folder.journal) if each["record"] == "check_judged")
     verdict = CheckJudged.model_validate(judged)
     assert (judged["plan"], verdict.todo_id, verdict.check.verdict) == ("killed", "b", Verdict.FAILED)
@@ -178,9 +176,7 @@ def test_invalid_unicode_does_not_lose_the_verdict(tmp_path: Path):
     path = tmp_path / "journal.jsonl"
     odd = Evidence(kind=EvidenceKind.TEST, stdout_tail="half a pair \ud83e", headline="é \x00 \n \u2028")
     run = CheckRun(check=samples.check("tests[0]"), evidence=(odd,), properties=(("set", {1}),))
-
     RunJournal(path, "p").check_judged("a", run, final=True)
-
     (judged,) = read_journal(path)
     assert CheckJudged.model_validate(judged).evidence == (odd,)
     assert path.read_bytes().count(b"\n") == 1
@@ -214,7 +210,5 @@ def test_old_temporary_files_of_killed_runs_are_removed(tmp_path: Path):
     write_files(home, dict.fromkeys((*old, new, "kept.tmp"), ""))
     for name in (*old, "kept.tmp"):
         os.utime(home / name, (1, 1))
-
     RunFolder(tmp_path, "r1").create()
-
     assert [(home / name).exists() for name in (*old, new, "kept.tmp")] == [False, False, True, True]

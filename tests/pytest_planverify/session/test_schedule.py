@@ -61,7 +61,6 @@ def test_independent_todos_run_concurrently(tmp_path: Path):
         todo("b", "pytest b.py", after=("a",)),
         todo("c", "pytest c.py"),
     )
-
     assert waves(schedule_of(plan)) == [["a.0", "a.1", "c.0"], ["b.0"]]
 
 

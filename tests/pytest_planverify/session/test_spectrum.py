@@ -71,11 +71,9 @@ def test_probe_records_product_functions_with_their_depth(
     total: Callable[[list[int]], int], untraced: None
 ):
     probe = module.probe_of(only_shop)
-
     assert probe.start()
     total([1, 2])
     ran = {each.code.co_name: each for each in probe.stop()}
-
     assert ran.keys() == {"total", "_value", "<genexpr>"}
     assert (ran["total"].depth, ran["_value"].depth) == (0, 2)
     assert ran["total"].lines - {1} == {2, 4}
@@ -138,12 +136,10 @@ def test_returned_none_is_recorded_if_the_caller_uses_it(untraced: None):
 def test_only_the_last_returns_of_none_are_kept(untraced: None):
     many = "".join(f"def f{n}(): return first()\n" for n in range(60))
     names, probe = functions_of(f"def first(): pass\n{many}"), module.probe_of(only_shop)
-
     probe.start()
     for number in range(60):
         names[f"f{number}"]()
     first, *_ = probe.stop()
-
     assert len(first.nones) <= 50 < 60
 
 
@@ -189,12 +185,10 @@ def test_what_runs_after_an_import_is_recorded_but_not_the_rendering_of_an_asser
 ):
     caller = functions_of(f"def {function}(call): call([])", f"/lib/_pytest/assertion/{file}")[function]
     probe = module.probe_of(only_shop)
-
     probe.start()
     total([1])
     caller(total)
     ran = {each.code.co_name: each for each in probe.stop()}
-
     assert ("_empty" in ran, 3 in ran["total"].lines) == (is_recorded, is_recorded)
 
 
@@ -380,9 +374,7 @@ def test_confirmation_renders_tracebacks_only_on_request(reds: tuple[Example, Ve
     """By default, pytest parses each file of each traceback, which takes as long as the tests."""
     example, _ = reds
     files = sorted(example.root.glob(".planverify/runs/*/w*.log"), key=lambda path: int(path.stem[1:]))
-
     logs = [text for each in files if "FAILED hooked/test_xs.py" in (text := each.read_text("utf-8"))]
-
     first, again, requested, requested_again = logs
     assert all("\nE   " in each for each in (first, requested, requested_again))
     assert "\nE   " not in again

@@ -278,7 +278,6 @@ def test_fork_server_does_not_import_the_libraries_of_the_parent():
         "print([name for name in ('pydantic', 'yaml', 'psutil') if name in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
     assert done.stdout.strip() == "[]"
 
 
@@ -503,11 +502,9 @@ def test_module_unfit_for_preloading_excludes_its_package(base: FakeBase):
     base.orders = [None, CannotServe(Level.STARTED, "scipy.stats: it starts a thread", "scipy.stats")]
     base.serve()
     base.pool.learn(START, ["scipy", "scipy.stats", "yaml"])
-
     base.serve()
     base.pool.learn(START, ["scipy"])
     base.serve()
-
     assert base.requests[-1] == (Level.STARTED, ("yaml",))
     assert len(base.requests) == 3
 
@@ -542,12 +539,10 @@ def test_a_process_that_does_not_answer_counts_as_dead(monkeypatch: pytest.Monke
 
 def test_a_dead_server_is_reported_and_renewal_starts_another_that_still_learns(base: FakeBase):
     base.orders = [ForkServerDied("gone")]
-
     with pytest.raises(ForkServerDied):
         base.serve()
     base.pool.renew(START)
     assert base.serve() is base.made[-1]
-
     base.pool.learn(START, ["numpy"])
     base.serve()
     assert base.requests[-1] == (Level.STARTED, ("numpy",))
@@ -609,9 +604,7 @@ def test_invalid_warm_file_or_a_pipe_in_its_place_is_ignored(text: str | None, t
     else:
         (tmp_path / "warm.json").write_text(text)
     base = FakeBase(tmp_path)
-
     base.serve()
-
     assert base.requests == [(Level.STARTED, ())]
 
 
