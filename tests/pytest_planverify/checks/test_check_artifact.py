@@ -181,16 +181,11 @@ def test_unusable_schema_fails(root: Path, schema: str, said: str) -> None:
     assert said in (result.reason or "")
 
 
-def test_pattern_that_backtracks_without_end_fails_in_time(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_large_json_file_and_too_slow_pattern_fail(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_SCHEMA_SECONDS", 0.1)
     (root / "text.json").write_text(f'"{"a" * 60}!"')
     (root / "slow.json").write_text('{"pattern": "^(a+)+$"}')
     assert "takes more than 0.1 s" in (check(root, "text.json", schema="slow.json").reason or "")
-
-
-def test_too_large_json_file_is_not_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_JSON_BYTES", 5)
     (root / "true.json").write_text("true")
     assert problem(root, "out/a.json", schema="true.json") == "too_large"

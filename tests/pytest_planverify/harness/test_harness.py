@@ -377,22 +377,21 @@ def test_progress_marks_as_failed_only_what_failed(state: str, glyph: str) -> No
     assert stream.read().split() == [glyph, "a", state]
 
 
-def test_progress_shows_what_an_agent_says_that_changed_nothing() -> None:
+def test_progress_shows_each_wait_once_and_what_an_agent_says_that_changed_nothing() -> None:
     turn = cast("Any", SimpleNamespace(id="1", action=SimpleNamespace(todo_id="a")))
     report, progress = TurnReport(ended_well=True, message="The test\ncontradicts the goal."), io.StringIO()
     for changes in (FileChanges(), FileChanges(changed=("a.py",))):
         RunProgress(progress, {}).turn_finished(turn, report, changes, None)
-    assert progress.getvalue() == (
-        "  a: changed nothing, 0.0 s, The test contradicts the goal.\n  a: changed 1 file, 0.0 s\n"
-    )
-
-
-def test_progress_shows_each_wait_once_although_the_reason_stays() -> None:
-    progress = RunProgress(stream := io.StringIO(), {})
     first, second = (Verify(seq=seq, rule="r", because="no database", todo_ids=("a",)) for seq in (1, 2))
+    shown = RunProgress(progress, {})
     for seconds, action in ((30, first), (25, first), (60, second)):
-        progress.waiting(seconds, action)
-    assert stream.getvalue() == "  waiting 30 s: no database\n  waiting 60 s: no database\n"
+        shown.waiting(seconds, action)
+    assert progress.getvalue().splitlines() == [
+        "  a: changed nothing, 0.0 s, The test contradicts the goal.",
+        "  a: changed 1 file, 0.0 s",
+        "  waiting 30 s: no database",
+        "  waiting 60 s: no database",
+    ]
 
 
 def sent(todo_id: str) -> SentTurn:

@@ -29,6 +29,11 @@ from pytest_planverify.session.records import WorkerRecord
 from pytest_planverify.session.schedule import Job
 from pytest_planverify.session.workers import MOST_SERVERS, WarmPool
 
+LEAVES_PROCESS = """\
+import os, subprocess, sys, time
+def test_1():
+    command = [sys.executable, '-c', 'import time; time.sleep(60)', 'GRANDCHILD' + __file__]
+"""
 TESTS: dict[str, str] = {
     "normal": "def test_1(): pass\ndef test_2(): pass\n",
     "sleeps": "import time\ndef test_1(): time.sleep(60)\ndef test_2(): pass\n",
@@ -37,9 +42,7 @@ TESTS: dict[str, str] = {
         "    while not pathlib.Path('awake').exists(): time.sleep(0.01)\n"
     ),
     "ends its parent": (
-        "import os, subprocess, sys, time\ndef test_1():\n"
-        "    command = [sys.executable, '-c', 'import time; time.sleep(60)', 'GRANDCHILD' + __file__]\n"
-        "    subprocess.Popen(command)\n    os.kill(os.getppid(), 9)\n    time.sleep(9)\n"
+        f"{LEAVES_PROCESS}    subprocess.Popen(command)\n    os.kill(os.getppid(), 9)\n    time.sleep(9)\n"
     ),
     "loop": (
         "def run():\n    while True: len('')\n"
@@ -59,10 +62,7 @@ TESTS: dict[str, str] = {
     ),
     "cuts": "def test_1(): open('.planverify/runs/run/journal.jsonl', 'w').close()\ndef test_2(): pass\n",
     "leaves something": (
-        "import subprocess, sys\ndef test_1():\n"
-        "    command = [sys.executable, '-c', 'import time; time.sleep(60)', 'GRANDCHILD' + __file__]\n"
-        "    subprocess.Popen(command, start_new_session=True)\n"
-        "def test_2(): pass\n"
+        f"{LEAVES_PROCESS}    subprocess.Popen(command, start_new_session=True)\ndef test_2(): pass\n"
     ),
     "leaves pipes": (
         "import os, pathlib\ndef test_1():\n    for name in ('phases', 'w1.stacks', 'w2.log'):\n"
