@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from text_bundles import write_files
 
 from planner.model.plan import ArtifactSpec
 from planner.model.verdicts import Verdict
@@ -32,15 +33,12 @@ def problem(root: Path, path: str, **options: Any) -> str:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "root"
-    (folder / "out" / "deep").mkdir(parents=True)
-    (folder / "out" / "a.json").write_text('{"rows": 3}')
-    (folder / "out" / "b.json").write_text('{"rows": "x"}')
-    (folder / "out" / "empty.txt").write_text("")
-    (folder / "schema.json").write_text(
-        json.dumps({"type": "object", "required": ["rows"], "properties": {"rows": {"type": "integer"}}})
-    )
-    (tmp_path / "secret.txt").write_text("x")
+    folder, rows = tmp_path / "root", {"rows": {"type": "integer"}}
+    schema = json.dumps({"type": "object", "required": ["rows"], "properties": rows})
+    data = {"a.json": '{"rows": 3}', "b.json": '{"rows": "x"}', "empty.txt": ""}
+    write_files(folder / "out", data)
+    write_files(tmp_path, {"root/schema.json": schema, "secret.txt": "x"})
+    (folder / "out/deep").mkdir()
     return folder
 
 
@@ -95,8 +93,7 @@ def test_artifact_outside_its_limits_has_a_problem(
     path: str, options: dict[str, Any], expected: str, root: Path
 ) -> None:
     os.mkfifo(root / "pipe")
-    (root / "hollow").mkdir()
-    (root / "hollow/empty.txt").touch()
+    write_files(root, {"hollow/empty.txt": ""})
     os.mkfifo(root / "hollow/pipe")
     (root / "broken").symlink_to("gone")
     (root / "link").symlink_to(root.parent / "secret.txt")
@@ -104,8 +101,8 @@ def test_artifact_outside_its_limits_has_a_problem(
 
 
 def test_missing_file_suggests_similar_names(root: Path) -> None:
-    assert check(root, "out/a.jsn").reason == "out/a.jsn does not exist; did you mean out/a.json?"
-    assert check(root, "out/A.JSON").reason == "out/A.JSON does not exist; did you mean out/a.json?"
+    for name in ("out/a.jsn", "out/A.JSON"):
+        assert check(root, name).reason == f"{name} does not exist; did you mean out/a.json?"
     (root / "out/link").symlink_to("gone")
     assert check(root, "out/link").reason == "out/link does not exist"
 
@@ -202,8 +199,7 @@ def test_too_large_json_file_and_too_slow_pattern_fail(root: Path, monkeypatch: 
 )
 def test_unusable_fixture_has_a_reason(tmp_path: Path, path: str, problem: str, said: str) -> None:
     root = tmp_path / "root"
-    (root / "folder").mkdir(parents=True)
-    (root / "rsi.json").write_text("[1]")
+    write_files(root, {"rsi.json": "[1]", "folder/a": ""})
     (root / "out").symlink_to(tmp_path)
     use, evidence = read_fixture(path, root, check_id="tests[0]")
     assert use.sha256 is None

@@ -8,6 +8,7 @@ import errno
 import json
 import os
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -85,26 +86,20 @@ def test_lone_surrogates_are_escaped() -> None:
     assert readable(3) == ""
 
 
-def test_a_deep_recursion_keeps_its_first_and_last_frames() -> None:
+def test_frames_of_a_recursion_and_causes_in_a_cycle_or_a_long_chain_are_limited() -> None:
     def down(n: int) -> int:
         return down(n + 1)
 
-    chain, _ = exception_facts(_raised(lambda: down(0)), HERE)
-    assert chain[0].type == "RecursionError"
-    assert len(chain[0].frames) == 50
-
-
-def test_cyclic_cause_chain_ends_and_a_long_one_is_truncated() -> None:
+    (fact, *_), _ = exception_facts(_raised(lambda: down(0)), HERE)
+    assert (fact.type, len(fact.frames)) == ("RecursionError", 50)
     a, b = ValueError("a"), KeyError("b")
     a.__cause__, b.__cause__ = b, a
     chain, _ = exception_facts(a, HERE)
     assert [fact.type for fact in chain] == ["ValueError", "KeyError"]
-    error: BaseException = ValueError("0")
-    for at in range(50):
-        outer = ValueError(str(at))
-        outer.__cause__ = error
-        error = outer
-    assert len(exception_facts(error, HERE)[0]) == LONGEST_CHAIN
+    errors = [ValueError(str(at)) for at in range(50)]
+    for outer, inner in pairwise(errors):
+        outer.__cause__ = inner
+    assert len(exception_facts(errors[0], HERE)[0]) == LONGEST_CHAIN
 
 
 def test_suppressed_context_is_omitted() -> None:
