@@ -93,13 +93,6 @@ def test_equal_evidence_is_listed_once_and_unrelated_evidence_last(plan: LoadedP
     assert report(plan, *own, stray).evidence == (*own[:MOST_EVIDENCE], stray)
 
 
-def test_names_that_are_not_utf8_can_be_written(plan: LoadedPlan) -> None:
-    odd = evidence("test_\udce9.py::test_x", tests=("test_\udce9.py::test_x",))
-    data = failure_report(samples.TODOS["t2_indicators"], [odd], plan=plan)
-    path = write_failure_report(data, root=plan.root, name="t2")
-    assert "test_\N{REPLACEMENT CHARACTER}.py::test_x" in path.read_text("utf-8")
-
-
 def test_only_red_tests_of_a_criterion_are_named(plan: LoadedPlan) -> None:
     green = TestResult(nodeid="tests/a.py::b", outcome=TestOutcome.PASSED)
     outcome = samples.TODOS["t2_indicators"]
@@ -135,7 +128,9 @@ def test_secrets_are_redacted_but_identifiers_are_kept(plan: LoadedPlan) -> None
     assert data["failures"][0]["signature"] == RSI_FAILURE.signature
 
 
-def test_report_file_is_private_complete_and_below_the_root(plan: LoadedPlan) -> None:
+def test_report_file_is_private_complete_below_the_root_and_in_utf8(
+    plan: LoadedPlan,
+) -> None:
     data = failure_report(samples.TODOS["t2_indicators"], [evidence()], plan=plan)
     path = write_failure_report(data, root=plan.root, name="t2_indicators")
     assert path == plan.root / "diagnostics" / "t2_indicators_failure_report.json"
@@ -143,6 +138,10 @@ def test_report_file_is_private_complete_and_below_the_root(plan: LoadedPlan) ->
     assert json.loads(path.read_text(encoding="utf-8")) == data
     assert write_failure_report(data, root=plan.root, name="t2_indicators") == path
     assert {entry.name for entry in path.parent.iterdir()} == {".gitignore", path.name}
+    odd = evidence("test_\udce9.py::test_x", tests=("test_\udce9.py::test_x",))
+    not_utf8 = failure_report(samples.TODOS["t2_indicators"], [odd], plan=plan)
+    path = write_failure_report(not_utf8, root=plan.root, name="t2")
+    assert "test_\N{REPLACEMENT CHARACTER}.py::test_x" in path.read_text("utf-8")
 
 
 def test_existing_folder_for_reports_gets_no_gitignore_and_must_not_be_a_link(tmp_path: Path) -> None:
@@ -220,10 +219,7 @@ def test_further_causes_are_shown_only_when_verbose() -> None:
     assert shown(bare) == "fix first 1  TEST_REGRESSION  in 2 todos\n"
 
 
-def test_report_lists_the_causes_of_its_failures(tmp_path: Path) -> None:
-    own = cause(2, "t2_indicators", signatures=("0" * 12, SIGNATURE))
-    other = cause(3, "other")
-    data = failure_report(
-        samples.TODOS["t2_indicators"], [], plan=momentum_plan(tmp_path), causes=(own, other)
-    )
+def test_report_lists_the_causes_of_its_failures(plan: LoadedPlan) -> None:
+    own, other = cause(2, "t2_indicators", signatures=("0" * 12, SIGNATURE)), cause(3, "other")
+    data = failure_report(samples.TODOS["t2_indicators"], [], plan=plan, causes=(own, other))
     assert FailureReport.model_validate(data).causes == (own,)

@@ -24,11 +24,9 @@ BLOCKED, PENDING = TodoState.BLOCKED, TodoState.PENDING
 
 
 def outcome(state: TodoState, *verdicts: str, todo_id: str = "t") -> Outcome:
-    checks = tuple(
-        Check(id=str(n), kind=CheckKind.TEST, verdict=Verdict(v)) for n, v in enumerate(verdicts)
-    )
-    done = state is DONE
-    return Outcome(todo_id=todo_id, plan="p", state=state, success=done, tests_passed=done, checks=checks)
+    checks = [Check(id=str(n), kind=CheckKind.TEST, verdict=Verdict(v)) for n, v in enumerate(verdicts)]
+    facts = dict.fromkeys(("success", "tests_passed"), state is DONE)
+    return Outcome(todo_id=todo_id, plan="p", state=state, checks=tuple(checks), **facts)
 
 
 @pytest.mark.parametrize(

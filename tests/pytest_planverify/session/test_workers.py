@@ -161,13 +161,12 @@ def test_record_tells_how_its_worker_ended_and_nothing_is_left_of_it(
         assert record.stopped_by["exceptions"][0]["type"] == "KeyboardInterrupt"
 
 
-@pytest.mark.parametrize("program", ["/no/such/python", "/bin/true"])
-def test_interpreter_that_starts_no_worker_is_reported(
-    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(sys, "executable", program)
-    with pytest.raises(ForkServerDied):
-        run(Bench(tmp_path, forks=False), "normal")
+@pytest.mark.parametrize("bench", ["cold"], indirect=True)
+def test_interpreter_that_starts_no_worker_is_reported(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+    for program in ("/no/such/python", "/bin/true"):
+        monkeypatch.setattr(sys, "executable", program)
+        with pytest.raises(ForkServerDied):
+            run(bench, "normal")
 
 
 @pytest.mark.parametrize("bench", ["cold"], indirect=True)
