@@ -159,7 +159,6 @@ def test_missing_baseline_cannot_be_shown_or_accepted_and_a_new_one_names_the_cl
     monkeypatch.chdir(tmp_path)
     plan = "todo_list_id: p\nitems:\n- {id: add, title: Add, status: claimed, verify: pytest t.py}\n"
     (tmp_path / "plan.yaml").write_text(plan)
-
     for words, expected in (("show", 1), ("accept add --reason x", 4)):
         status, text = planverify("baseline", *words.split())
         assert status == expected

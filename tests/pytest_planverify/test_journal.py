@@ -97,10 +97,8 @@ def test_records_of_a_forked_child_are_numbered_separately(path: Path):
     for _ in range(2):
         in_fork(lambda: journal.write("metric"))
     journal.write("test_finished")
-
     record = WorkerRecord()
     new = [each["record"] for each in read_journal(path) if record.follows(each)]
-
     assert new == ["test_started", "metric", "metric", "test_finished"]
     assert not record.journal_lost
 

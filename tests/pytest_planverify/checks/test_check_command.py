@@ -93,9 +93,7 @@ def test_success_of_a_tool_that_was_given_nothing_to_check_is_vacuous(
     silent = tmp_path / tool.rpartition(" ")[2]  # a tool that succeeds without a word, as the real ones do
     if silent.name != "doctest":
         silent.with_suffix(".py").write_text("")
-
     result = run(f"{tool} {argument}", tmp_path)
-
     assert (result.verdict, result.exit_code) == (Verdict.PASSED if passes else Verdict.FAILED, 0)
     assert [evidence.vacuous for evidence in result.evidence] == ([] if passes else ["nothing_collected"])
     assert passes or "proves nothing" in (result.reason or "")

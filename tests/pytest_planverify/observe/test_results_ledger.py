@@ -314,5 +314,4 @@ def test_worker_spec_round_trips_through_json():
     )
     more = {**paths, "narrowing": narrowing, "sandbox": (sandbox,)}
     spec = WorkerSpec(worker_id="w1", check="plan::t::tests[0]", start=start, args=("é", "a.py"), **more)
-
     assert WorkerSpec.from_json(spec.to_json()) == spec

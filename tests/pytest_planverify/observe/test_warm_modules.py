@@ -325,11 +325,9 @@ def test_package_of_a_plugin_is_served_although_pytest_rewrites_its_assertions(
     world.install(HEAVY)
     rewriting = AssertionRewritingHook(pytestconfig)
     rewriting.mark_rewrite("heavy")
-
     world.preload("heavy.part")
     sys.meta_path.insert(0, rewriting)  # as a worker's pytest does it
     world.shelf.precede_rewriting()
-
     import heavy.part
 
     assert not hasattr(heavy.part, "@pytest_ar")

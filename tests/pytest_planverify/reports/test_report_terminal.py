@@ -552,7 +552,6 @@ def lines_of(*shown: Outcome, width: int = 90, **how: Any) -> list[str]:
 
 def test_todos_are_indented_below_shown_parents() -> None:
     columns = [line for line in lines_of(*PHASES) if line[:1] in ("✓", "✗", "!")]
-
     assert [line[15:40].rstrip() for line in columns] == [
         "phase-2         Phase 2:",
         "  buffer-tests  Some todo",
@@ -565,7 +564,6 @@ def test_todos_are_indented_below_shown_parents() -> None:
 
 def test_parent_line_shows_its_progress() -> None:
     (line,) = (line for line in lines_of(*PHASES) if "phase-2 " in line and "Phase" in line)
-
     assert "Phase 2: Buffer Management (2/3)" in line
     assert "! in progress  phase-2" in line
     assert "    why    sub_plan failed: p/a failed" in lines_of(*PHASES)

@@ -210,11 +210,9 @@ def test_interpreter_that_a_shim_does_not_find_is_not_at_fault_in_the_product(tm
     shim = tmp_path / "python3.9"
     shim.write_text("#!/bin/sh\nprintf 'pyenv: python3.9: \\033[1mcommand not found' >&2\nexit 127\n")
     shim.chmod(0o755)
-
     judgement = run_foreign(
         COMMAND, (str(shim), "-m", "pytest"), ("test_x.py",), root=tmp_path, env=os.environ, folder=tmp_path
     )
-
     command = judgement.evidence[0].command
     assert (judgement.verdict, command.found) == (Verdict.INCONCLUSIVE, False)
     assert (judgement.reason or "").endswith("cannot be started: pyenv: python3.9: command not found")

@@ -111,7 +111,6 @@ def test_source_for_another_python_than_the_one_that_runs_is_not_at_fault(
     (tmp_path / file).write_text(text)
     newer = error("SyntaxError", "", TEST, path="shop/cart.py", line=1, object_side=Side.PRODUCT)
     lacking = error("AttributeError", "", TEST, PRODUCT, name="batched", object_type="module itertools")
-
     for each in (newer, lacking):
         found = diagnose(with_installation(evidence(each), tmp_path))
         assert (found.owner, found.rule) == (Owner.ENVIRONMENT, "requirement-unmet")
@@ -130,9 +129,7 @@ def test_name_that_a_built_module_lacks_is_the_builds_fault_if_its_source_is_new
     message = f"cannot import name 'total' from 'shop._fast' ({built})"
     path = "shop/_fast.cpython-311.so"
     lacks = error("ImportError", message, PRODUCT, name="shop._fast", path=path)
-
     found = diagnose(with_installation(evidence(lacks, changed=CART), tmp_path))
-
     assert (found.rule == "own-module-not-installed") is is_stale
     assert ("was not built from shop/_fast.c" in found.suggestion) is is_stale
 

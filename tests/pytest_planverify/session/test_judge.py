@@ -152,9 +152,7 @@ def test_crashed_session_fails_with_its_exit_and_last_output(
 def test_soft_limit_is_a_timeout_of_the_test_and_the_limit_of_pytest_timeout_none_of_the_criterion():
     timeout = [{**FAILURE, "timed_out": True}]
     session = Session().collected("a").test("a", "failed", duration_ms=2_500, evidence=timeout)
-
     judgement = judge(command(), session.record)
-
     assert [test.outcome for test in judgement.tests] == [TestOutcome.TIMEOUT]
     assert [(each.duration_seconds, each.limit_seconds) for each in judgement.evidence] == [(2.5, 10)]
     ended = session_of("timeout").died(code=1, timed_out=True, **IN_TEST)
@@ -267,10 +265,8 @@ def test_refused_value_is_a_plan_fault_if_the_command_gives_it(
     args: tuple[str, ...], message: str, refused: str
 ):
     session = Session().feed("usage_error", message=message).ended(4)
-
     (own,) = judge(command(args=args), session).evidence
     (other,) = judge(command(args=("-v",)), session).evidence
-
     assert [(each.text, each.problem) for each in own.selectors] == [(refused, "bad_value")]
     assert own.headline in message
     # It stands in an ini file or in PYTEST_ADDOPTS.
@@ -370,9 +366,7 @@ def test_first_of_several_overturned_reports_is_named_in_the_reason():
             raw = FAILURE | {"headline": headline}
             session.feed("test_failure", nodeid=name, attempt=1, evidence=raw)
         session.test(name, "passed").feed("hidden_failure", nodeid=name, count=1, runs=1)
-
     judgement = judge(command(), session.ended(0))
-
     assert judgement.reason == "a failed and was reported as passed: a is wrong"
     assert [piece.nodeid for piece in judgement.evidence] == ["a", "b"]
 

@@ -479,7 +479,6 @@ def test_state_is_unknown_when_git_fails(
         (programs / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin" if script else str(programs))
     monkeypatch.setattr(repository, "TIMEOUT_SECONDS", 0.3)
-
     assert read_tree([root]) is None
 
 

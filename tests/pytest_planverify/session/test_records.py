@@ -120,7 +120,6 @@ def test_only_the_reporting_process_ends_the_session():
     assert not session.record.lost_processes
     assert session.record.stopped is None
     assert session.record.exit_status is None
-
     session.feed("stopped", reason="Exit: enough")
     record = session.ended(2)
     assert (record.stopped, record.exit_status) == ("Exit: enough", 2)

@@ -121,12 +121,10 @@ def odd():
 
 def test_returned_none_is_recorded_if_the_caller_uses_it(untraced: None):
     names, probe = functions_of(NONES), module.probe_of(only_shop)
-
     probe.start()
     names["odd"]()
     names["usual"]()
     ran = {each.code.co_name: each.nones for each in probe.stop()}
-
     # Twice two: the results of the loop, and of usual() in odd(), are dropped; an exception returns none.
     users = {user.co_name: at for user, at in ran["find"].values()}
     assert users == {"usual": 4}

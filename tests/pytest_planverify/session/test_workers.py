@@ -286,10 +286,8 @@ def test_close_ends_an_unwatched_worker(bench: Bench):
     watching.start()
     while watching.is_alive() and (job.record is None or not job.record.running):
         time.sleep(0.02)
-
     bench.server.close()
     watching.join(20)
-
     assert not psutil.pid_exists(bench.server.pid)
     assert has_ended(job.record.pid)
 
@@ -551,13 +549,11 @@ def test_modules_are_not_preloaded_again_after_a_server_died_while_it_imported_t
     base.orders = [None, ForkServerDied("gone")]
     base.serve()
     base.pool.learn(START, ["numpy"])
-
     with pytest.raises(ForkServerDied):
         base.serve()
     base.pool.renew(START)
     base.serve()
     base.pool.learn(START, ["numpy"])
-
     assert base.requests == [(Level.STARTED, modules) for modules in ((), ("numpy",), ())]
 
 
