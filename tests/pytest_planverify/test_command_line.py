@@ -64,10 +64,7 @@ def changed_fields(line: CommandLine) -> dict[str, Any]:
         ("-o a=b -W error -rA", {"worker_args": ["-o", "a=b", "-W", "error", "-r", "A"]}),
         ("-c conf.ini", {"worker_args": ["-c", "/here/conf.ini"]}),
         ("--rootdir sub", {"worker_args": ["--rootdir=/here/sub"]}),
-        (
-            "--ignore old --ignore-glob=o*",
-            {"ignore": ["/here/old"], "ignore_glob": ["/here/o*"]},
-        ),
+        ("--ignore old --ignore-glob=o*", {"ignore": ["/here/old"], "ignore_glob": ["/here/o*"]}),
         ("-n 2", {"workers": 2}),
         ("-n0", {}),
         ("--numprocesses=2", {"workers": 2}),
@@ -96,8 +93,12 @@ def test_command_line_arguments_are_sorted(line: str, found: dict[str, Any]):
 def test_invalid_arguments_are_refused_with_a_remedy(line: str, problem: str):
     with pytest.raises(pytest.UsageError) as refused:
         sort(line)
-
     assert problem in str(refused.value)
+
+
+def test_existing_file_of_any_name_may_be_a_plan(tmp_path: Path):
+    (tmp_path / "todo.txt").touch()
+    assert sort("todo.txt::a", folder=tmp_path).plan_words == ("todo.txt::a",)
 
 
 @pytest.mark.parametrize("word", ["-nauto", "-n logical", "--numprocesses auto"])
@@ -106,33 +107,20 @@ def test_auto_means_one_worker_per_usable_core(word: str, monkeypatch: pytest.Mo
     assert sort(word).workers == 2
 
 
-def test_existing_file_of_any_name_may_be_a_plan(tmp_path: Path):
-    (tmp_path / "todo.txt").touch()
-
-    assert sort("todo.txt::a", folder=tmp_path).plan_words == ("todo.txt::a",)
-
-
 def planverify(*words: str) -> tuple[int, str]:
     done = CliRunner().invoke(app, list(words))
     return done.exit_code, done.output
 
 
-@pytest.mark.parametrize("command", ["", "baseline", "baseline record", "baseline accept", "qualify"])
-def test_help_names_the_exit_statuses(command: str) -> None:
-    status, text = planverify(*command.split(), "--help")
-    assert status == 0
-    assert "Exit status" in text
-
-
-def test_version_option_prints_the_package_version() -> None:
+def test_help_names_the_exit_statuses_and_version_the_program() -> None:
+    for command in ("", "baseline", "baseline record", "baseline accept", "qualify"):
+        status, text = planverify(*command.split(), "--help")
+        assert (status, "Exit status" in text) == (0, True), command
     status, text = planverify("--version")
-    assert status == 0
-    assert text.startswith("planverify ")
+    assert (status, text.partition(" ")[0]) == (0, "planverify")
 
 
-def test_program_includes_the_planner_commands_under_its_own_name(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_program_includes_the_planner_commands_under_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exits, "_program", list(exits._program))
     exits.call_program("planverify", PLANNER_COMMANDS)
     status, text = planverify("--help")
@@ -149,7 +137,6 @@ def test_program_includes_the_planner_commands_under_its_own_name(
 
 def test_unknown_word_is_refused_with_the_nearest_command() -> None:
     status, text = planverify("statis")
-
     assert status == 2
     assert "there is no command or plan 'statis'; did you mean 'status'?" in text
     assert planverify("baseline", "accept")[0] == 2
@@ -166,30 +153,17 @@ def test_sigterm_raises_keyboard_interrupt(monkeypatch: pytest.MonkeyPatch) -> N
         signal.signal(signal.SIGTERM, previous)
 
 
-def test_missing_baseline_cannot_be_shown_or_accepted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    plan = "todo_list_id: p\nitems:\n- {id: t_one, title: One, verify: pytest t.py}\n"
-    (tmp_path / "plan.yaml").write_text(plan)
-
-    status, text = planverify("baseline", "show")
-    assert status == 1
-    assert "the plan has no baseline; record one: planverify baseline plan.yaml" in text
-    status, text = planverify("baseline", "accept", "t_one", "--reason", "x")
-    assert status == 4
-    assert "the plan has no baseline; record one: planverify baseline plan.yaml" in text
-
-
-def test_baseline_names_the_claimed_todos_whose_changes_it_includes(
+def test_missing_baseline_cannot_be_shown_or_accepted_and_a_new_one_names_the_claimed_todos(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     plan = "todo_list_id: p\nitems:\n- {id: add, title: Add, status: claimed, verify: pytest t.py}\n"
     (tmp_path / "plan.yaml").write_text(plan)
-
+    for words, expected in (("show", 1), ("accept add --reason x", 4)):
+        status, text = planverify("baseline", *words.split())
+        assert status == expected
+        assert "the plan has no baseline; record one: planverify baseline plan.yaml" in text
     status, text = planverify("baseline")
-
     assert (status, "now part of the baseline: add\n" in text) == (0, True), text
 
 
@@ -208,7 +182,7 @@ def settings(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
     return read
 
 
-def test_settings_have_defaults(settings, pytester: pytest.Pytester):
+def test_settings_have_defaults_and_are_stored_only_with_planverify(settings, pytester: pytest.Pytester):
     found = settings("plan.yaml")
 
     assert [plan.path for plan in found.plans] == [pytester.path / "plan.yaml"]
@@ -218,6 +192,8 @@ def test_settings_have_defaults(settings, pytester: pytest.Pytester):
     assert found.workers == 1
     assert found.outcomes is None
     assert found.worker_args[:2] == ("-p", "pytest_planverify.plugin")
+    without = pytester.parseconfig("-p", "pytest_planverify.plugin")
+    assert (GIVEN in without.stash, without.option.planverify) == (False, False)
 
 
 @pytest.mark.parametrize("words", [("--planverify-confrim", "3"), ("--planverify-confrim=3",)])
@@ -225,7 +201,6 @@ def test_misspelt_option_of_the_plugin_is_refused(
     words: tuple[str, ...], settings, pytester: pytest.Pytester
 ):
     found = settings("plan.yaml", *words)
-
     with pytest.raises(pytest.UsageError, match="did you mean '--planverify-confirm'"):
         require_known_options(pytester.parseconfig(), found, pytester.path)
 
@@ -235,25 +210,16 @@ def test_settings_follow_the_options(settings, pytester: pytest.Pytester):
         "plan.yaml::a,phase/b", "--planverify-isolate", "--planverify-keep-going", "--verbosity=2",
         "--planverify-scope=ready", "--planverify-outcomes=out/o.json", "--planverify-confirm=9",
     )  # fmt: skip
-
     assert found.plans[0].todo_ids == ("a", "phase/b")
     assert (found.isolate, found.keep_going, found.scope, found.confirmations) == (True, True, "ready", 9)
     assert found.outcomes == pytester.path / "out/o.json"
     assert found.verbosity == 2
 
 
-@pytest.mark.parametrize(
-    ("option", "narrows"),
-    [
-        ("-kx", True),
-        ("-k ", False),
-        ("-mx", True),
-        ("--deselect=x", True),
-        ("--lf", False),
-    ],
-)
-def test_only_options_that_deselect_tests_narrow_the_run(option: str, narrows: bool, settings):
-    assert settings("plan.yaml", option).narrows is narrows
+def test_only_options_that_deselect_tests_narrow_the_run(settings):
+    options = ("-kx", "-k ", "-mx", "--deselect=x", "--lf")
+    narrowing = [option for option in options if settings("plan.yaml", option).narrows]
+    assert narrowing == ["-kx", "-mx", "--deselect=x"]
 
 
 @pytest.mark.parametrize(
@@ -268,12 +234,4 @@ def test_only_options_that_deselect_tests_narrow_the_run(option: str, narrows: b
 def test_invalid_option_values_are_refused(args: tuple[str, ...], problem: str, settings):
     with pytest.raises(pytest.UsageError) as refused:
         settings(*args)
-
     assert problem in str(refused.value)
-
-
-def test_options_are_not_stored_without_planverify(pytester: pytest.Pytester):
-    config = pytester.parseconfig()
-
-    assert GIVEN not in config.stash
-    assert not config.option.planverify

@@ -32,48 +32,29 @@ def write_many(path: str, session: str, count: int) -> None:
     journal.close()
 
 
-def test_record_has_its_tag_session_and_time(path: Path):
+def test_record_has_its_tag_session_and_time_and_special_characters_on_one_line(path: Path):
     journal = JournalWriter(path, 's"1')
-
-    journal.write("test_started", nodeid="a::b")
-    journal.write("empty")
-
-    first, second = read_journal(path)
-    assert (first["record"], first["session"], first["nodeid"]) == ("test_started", 's"1', "a::b")
-    assert isinstance(first["at"], float)
-    assert set(second) == {"record", "session", "at"}
-    assert path.stat().st_mode & 0o777 == 0o600
-
-
-def test_special_characters_round_trip_on_one_line(path: Path):
-    journal = JournalWriter(path, "s1")
 
     journal.write("odd", text=ODD, path=Path("/somewhere"))
     journal.write_raw("raw", f'"text": {json.dumps(ODD, ensure_ascii=False)}')
+    journal.write("empty")
 
-    first, second = read_journal(path)
-    assert first["text"] == ODD
+    first, second, third = read_journal(path)
+    assert (first["record"], first["session"], first["text"]) == ("odd", 's"1', ODD)
+    assert isinstance(first["at"], float)
     assert first["path"] == "/somewhere"
     assert second["text"].startswith("é")
-    assert path.read_bytes().count(b"\n") == 2
+    assert set(third) == {"record", "session", "at"}
+    assert path.read_bytes().count(b"\n") == 3
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_killed_writer_loses_only_its_own_line(path: Path):
-    path.write_bytes(b'{"record": "a"}\n{"record": "to')
-
+def test_killed_writer_loses_only_its_own_line_and_lines_that_are_no_records_are_skipped(path: Path):
+    odd = (b"", b"null", b"[]", b"3", b'{"no": "tag"}', b"{", b"\xff\xfe", b"plain text", b'"record"')
+    path.write_bytes(b"\n".join((*odd, b'{"record": "a"}', b'{"record": "to')))
     JournalWriter(path, "s2").write("b")
     JournalWriter(path, "s2").write("c")
-
     assert [record["record"] for record in read_journal(path)] == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize(
-    "line", [b"", b"null", b"[]", b"3", b'{"no": "tag"}', b"{", b"\xff\xfe", b"plain text", b'"record"']
-)
-def test_lines_that_are_not_records_are_skipped(line: bytes, path: Path):
-    path.write_bytes(b'{"record": "a"}\n' + line + b'\n{"record": "b"}\n')
-
-    assert [record["record"] for record in read_journal(path)] == ["a", "b"]
 
 
 def test_several_processes_may_append_concurrently(path: Path):
@@ -116,10 +97,8 @@ def test_records_of_a_forked_child_are_numbered_separately(path: Path):
     for _ in range(2):
         in_fork(lambda: journal.write("metric"))
     journal.write("test_finished")
-
     record = WorkerRecord()
     new = [each["record"] for each in read_journal(path) if record.follows(each)]
-
     assert new == ["test_started", "metric", "metric", "test_finished"]
     assert not record.journal_lost
 

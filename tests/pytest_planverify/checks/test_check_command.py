@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from text_bundles import write_files
 
 from planner.catalog import parse_command
 from planner.model.evidence import CommandFact
@@ -22,12 +23,11 @@ from pytest_planverify.diagnosis import diagnose
 
 
 def run(cmd: str, root: Path, timeout_seconds: float = 60, **options: object) -> Judgement:
-    return run_command(parse_command(cmd), root, timeout_seconds, check_id="verify", **options)  # type: ignore[arg-type]
+    return run_command(parse_command(cmd), root, timeout_seconds, check_id="verify", **options)
 
 
 def command_fact(result: Judgement) -> CommandFact:
     (evidence,) = result.evidence
-    assert evidence.command is not None
     return evidence.command
 
 
@@ -38,25 +38,32 @@ def test_successful_command_passes_in_the_given_environment_with_its_own_variabl
     assert (result.verdict, result.exit_code, result.evidence) == (Verdict.PASSED, 0, ())
 
 
-def test_headline_of_an_uncaught_error_of_node_is_its_message(tmp_path: Path) -> None:
-    after = "    at add (/app/check.js:2:29)\n    at node:internal/run:28:49\n\nNode.js v20.20.2"
-    (tmp_path / "check.py").write_text(
-        f"import sys\nsys.exit({f'Error: add is wrong: -1{chr(10)}{after}'!r})\n"
-    )
+OF_NODE = "    at add (/app/check.js:2:29)\n    at node:internal/run:28:49\n\nNode.js v20.20.2"
 
-    assert run("python check.py", tmp_path).evidence[0].headline == "Error: add is wrong: -1"
+
+@pytest.mark.parametrize(
+    ("output", "headline"),
+    [
+        (f"Error: add is wrong: -1\n{OF_NODE}", "Error: add is wrong: -1"),
+        ('[{\n"code": 1\n}]', '"code": 1'),
+        ("a.py:1: {root}/b.py is no list", "a.py:1: b.py is no list"),
+        ("/home{root}/a.py, file://{root}/b.py", "/home{root}/a.py, b.py"),
+    ],
+    ids=["uncaught error of node", "last line with a word", "below the root", "only ends like the root"],
+)
+def test_headline_is_the_essential_line_with_paths_relative_to_the_root(
+    output: str, headline: str, tmp_path: Path
+) -> None:
+    output, headline = (each.replace("{root}", str(tmp_path)) for each in (output, headline))
+    (tmp_path / "check.py").write_text(f"raise SystemExit({output!r})")
+    assert run("python check.py", tmp_path).evidence[0].headline == headline
 
 
 @pytest.mark.parametrize("command", ["python tests/test_a.py", "python -m tests.test_a"])
 def test_a_script_that_only_defines_tests_is_vacuous(command: str, tmp_path: Path) -> None:
-    (tmp_path / "tests").mkdir()
-    file = tmp_path / "tests" / "test_a.py"
-    file.write_text(
-        "import sys\nsys.path.insert(0, '.')\nBASE = len('1')\ndef test_a(): assert BASE == 2\n"
-    )
-
+    text = "import sys\nsys.path.insert(0, '.')\nBASE = len('1')\ndef test_a(): assert BASE == 2\n"
+    write_files(tmp_path, {"tests/test_a.py": text})
     result = run(command, tmp_path)
-
     assert (result.verdict, result.exit_code) == (Verdict.FAILED, 0)
     assert result.evidence[0].vacuous == "nothing_collected"
     assert "runs no test of tests/test_a.py, which defines test_a; write pytest" in (result.reason or "")
@@ -82,28 +89,21 @@ def test_success_of_a_tool_that_was_given_nothing_to_check_is_vacuous(
     tool: str, argument: str, content: dict[str, str], passes: bool, tmp_path: Path
 ) -> None:
     (tmp_path / "docs").mkdir()
-    for path, text in content.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
+    write_files(tmp_path, content)
     silent = tmp_path / tool.rpartition(" ")[2]  # a tool that succeeds without a word, as the real ones do
     if silent.name != "doctest":
         silent.with_suffix(".py").write_text("")
-
     result = run(f"{tool} {argument}", tmp_path)
-
     assert (result.verdict, result.exit_code) == (Verdict.PASSED if passes else Verdict.FAILED, 0)
     assert [evidence.vacuous for evidence in result.evidence] == ([] if passes else ["nothing_collected"])
     assert passes or "proves nothing" in (result.reason or "")
 
 
 def test_a_status_of_zero_does_not_hide_failed_tests(tmp_path: Path) -> None:
-    (tmp_path / "test_a.py").write_text("def test_a(): assert 1 == 2\ndef test_b(): pass\n")
-    (tmp_path / "all.py").write_text(
-        "import pytest\npytest.main(['-p', 'no:cacheprovider', 'test_a.py'])\n"
-    )
-
+    test = "def test_a(): assert 1 == 2\ndef test_b(): pass\n"
+    program = "import pytest\npytest.main(['-p', 'no:cacheprovider', 'test_a.py'])\n"
+    write_files(tmp_path, {"test_a.py": test, "all.py": program})
     result = run("PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 python all.py", tmp_path)
-
     assert (result.verdict, result.exit_code) == (Verdict.FAILED, 0)
     assert "exited with 0, but its output reports failures: 1 failed, 1 passed" in (result.reason or "")
     assert result.evidence[0].headline == "test_a.py:1: AssertionError (exit status 0)"
@@ -111,8 +111,7 @@ def test_a_status_of_zero_does_not_hide_failed_tests(tmp_path: Path) -> None:
 
 
 def test_a_goal_of_tests_that_is_up_to_date_is_vacuous(tmp_path: Path) -> None:
-    (tmp_path / "test").mkdir()
-    (tmp_path / "Makefile").write_text("test:\n\tpython -m pytest\nbuild:\n")
+    write_files(tmp_path, {"test/a": "", "Makefile": "test:\n\tpython -m pytest\nbuild:\n"})
     hollow = run("make test", tmp_path)
     assert (hollow.verdict, hollow.exit_code) == (Verdict.FAILED, 0)
     assert "make ran nothing: 'test' is up to date" in hollow.evidence[0].headline
@@ -139,17 +138,14 @@ def test_output_of_real_tools_is_parsed(command: str, text: str, headline: str, 
     if find_program(program, tmp_path, os.environ.get("PATH")) is None:
         pytest.skip(f"{program} is not installed")
     (tmp_path / headline.partition(":")[0]).write_text(text)
-
     result = run(command, tmp_path)
-
     assert result.verdict is Verdict.FAILED
     assert result.evidence[0].headline.startswith(headline)
 
 
 def test_failure_has_a_location_and_paths_relative_to_the_root(tmp_path: Path) -> None:
-    (tmp_path / "shop").mkdir()
-    (tmp_path / "shop" / "cart.py").write_text("def total():\n    return {}['price']\n")
-    (tmp_path / "check.py").write_text("from shop.cart import total\n\ntotal()\n")
+    cart, check = "def total():\n    return {}['price']\n", "from shop.cart import total\n\ntotal()\n"
+    write_files(tmp_path, {"shop/cart.py": cart, "check.py": check})
 
     result = run("python check.py", tmp_path)
 
@@ -161,28 +157,6 @@ def test_failure_has_a_location_and_paths_relative_to_the_root(tmp_path: Path) -
     assert "Traceback" in fact.output_tail
     assert diagnose(evidence).location == Location(path="shop/cart.py", line=2, function="total")
     assert str(tmp_path) not in evidence.model_dump_json()
-
-
-def test_message_of_a_finding_has_paths_relative_to_the_root(tmp_path: Path) -> None:
-    (tmp_path / "check.py").write_text(f"raise SystemExit('a.py:1: {tmp_path}/b.py is no list')")
-
-    (finding,) = command_fact(run("python check.py", tmp_path)).findings
-
-    assert (finding.path, finding.message) == ("a.py", "b.py is no list")
-
-
-def test_last_line_with_a_word_is_the_headline(tmp_path: Path) -> None:
-    (tmp_path / "check.py").write_text("print('[{\\n\"code\": 1\\n}]')\nraise SystemExit(1)")
-
-    assert run("python check.py", tmp_path).evidence[0].headline == '"code": 1'
-
-
-def test_path_that_only_ends_like_the_root_stays_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "check.py").write_text(f"raise SystemExit('/home{tmp_path}/a.py, file://{tmp_path}/b.py')")
-
-    result = run("python check.py", tmp_path)
-
-    assert f"/home{tmp_path}/a.py, b.py" in result.evidence[0].model_dump_json()
 
 
 def test_skipped_unittests_are_vacuous(tmp_path: Path) -> None:
@@ -199,7 +173,6 @@ def test_command_over_its_time_limit_fails(tmp_path: Path) -> None:
     (evidence,) = result.evidence
     assert (result.verdict, result.reason) == (Verdict.FAILED, "it was stopped after its limit of 0.1 s")
     assert (evidence.timed_out, evidence.limit_seconds) == (True, 0.1)
-    assert evidence.process is not None
     assert evidence.process.timed_out
 
 
@@ -208,18 +181,13 @@ def test_command_killed_by_a_signal_fails(tmp_path: Path) -> None:
     result = run("python die.py", tmp_path)
     assert (result.verdict, result.exit_code) == (Verdict.FAILED, None)
     assert result.reason == "it was killed by SIGKILL"
-    assert result.evidence[0].process is not None
     assert result.evidence[0].process.signal == "SIGKILL"
 
 
-def test_missing_program_is_inconclusive(tmp_path: Path) -> None:
-    result = run("./gradlew test", tmp_path)
-    assert result.verdict is Verdict.INCONCLUSIVE
-    assert result.reason == "./gradlew is not installed"
-    assert not command_fact(result).found
-
-
-def test_command_that_cannot_be_started_is_inconclusive(tmp_path: Path) -> None:
+def test_program_that_is_missing_or_cannot_be_started_is_inconclusive(tmp_path: Path) -> None:
+    missing = run("./gradlew test", tmp_path)
+    assert (missing.verdict, missing.reason) == (Verdict.INCONCLUSIVE, "./gradlew is not installed")
+    assert not command_fact(missing).found
     broken = tmp_path / "gradlew"
     broken.write_text("\x7fELF no program")
     broken.chmod(0o755)

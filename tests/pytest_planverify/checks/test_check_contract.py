@@ -45,7 +45,6 @@ class Project:
 
 
 def fact(result: Judgement) -> ContractFact:
-    assert result.evidence[0].contract is not None
     return result.evidence[0].contract
 
 
@@ -54,26 +53,19 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-def test_satisfied_contract_passes(project: Project) -> None:
-    source = "import pandas as pd\ndef compute_rsi(series: pd.Series, period: int = 14) -> pd.Series: ..."
-    result = project.source(source, RSI)
-    assert (result.verdict, result.reason) == (Verdict.PASSED, None)
-
-
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        (
-            "def compute_rsi(series: list, period: int = 14) -> pd.Series: ...",
-            "series is list",
-        ),
+        ("def compute_rsi(series: list, period: int = 14) -> pd.Series: ...", "series is list"),
         ("def compute_rsi(series: pd.Series, period: int) -> pd.Series: ...", "period has no default"),
         ("class compute_rsi: ...", "is a class"),
     ],
 )
-def test_violated_contract_reports_expected_and_actual_signature(
+def test_satisfied_contract_passes_and_a_violated_one_reports_both_signatures(
     project: Project, source: str, said: str
 ) -> None:
+    kept = "def compute_rsi(series: pd.Series, period: int = 14) -> pd.Series: ..."
+    assert project.source(f"import pandas as pd\n{kept}", RSI).verdict is Verdict.PASSED
     result = project.source(f"import pandas as pd\n{source}", RSI)
     assert result.verdict is Verdict.FAILED
     assert said in (result.reason or "")
@@ -89,14 +81,12 @@ def test_contract_that_needs_execution_is_inconclusive(project: Project) -> None
     assert result.verdict is Verdict.INCONCLUSIVE
     assert "the decorator a.b" in (result.reason or "")
     assert fact(result).problem == "unresolved"
+    write_files(project.root, {"a.py": "from b import f\n", "b.py": "from a import f\n"})
+    assert project.check(module="a", functions=[{"name": "f"}]).verdict is Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
-    [
-        ({"name": "later"}, None),
-        ({"name": "plain", "async": True}, "it is not async"),
-    ],
+    ("function", "said"), [({"name": "later"}, None), ({"name": "plain", "async": True}, "it is not async")]
 )
 def test_only_parts_in_the_contract_are_compared(
     project: Project, function: dict[str, Any], said: str | None
@@ -104,11 +94,6 @@ def test_only_parts_in_the_contract_are_compared(
     result = project.source("async def later(a: int = 1) -> str: ...\ndef plain(): ...\n", function)
     assert (result.verdict is Verdict.PASSED) == (said is None)
     assert (said or "") in (result.reason or "")
-
-
-def test_cyclic_imports_are_inconclusive(project: Project) -> None:
-    write_files(project.root, {"a.py": "from b import f\n", "b.py": "from a import f\n"})
-    assert project.check(module="a", functions=[{"name": "f"}]).verdict is Verdict.INCONCLUSIVE
 
 
 def test_missing_compiled_and_broken_modules_are_distinguished(project: Project) -> None:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 from engine_telling import Told, todo
+from text_bundles import write_files
 
 from planner.cli.exits import UsageMistake
 from planner.errors import PlannerError
@@ -34,7 +35,7 @@ from pytest_planverify.baseline.repository import git
 from pytest_planverify.checks.processes import start_time
 from pytest_planverify.harness import turns
 from pytest_planverify.harness.agents import Turn, TurnReport, parse_agents, run_turn
-from pytest_planverify.harness.command import _register_driver  # pyright: ignore[reportPrivateUsage]
+from pytest_planverify.harness.command import _register_driver
 from pytest_planverify.harness.progress import RunProgress
 from pytest_planverify.harness.snapshots import FileChanges, Records, Snapshots
 from pytest_planverify.harness.turns import SentTurn, TurnPool
@@ -72,18 +73,11 @@ def kept(tmp_path: Path) -> Generator[Kept]:
         records.close()
 
 
-def test_unchanged_records_are_not_restored(kept: Kept):
-    (kept.run / "turns/0001").mkdir(parents=True)
-    (kept.run / "turns/0001/output.txt").write_text("an agent at work")
-    assert kept.records.put_back() == ([], False)
-
-
 @pytest.mark.parametrize("name", ["plan.yaml", "phases/a.yaml", "turn.json"])
-def test_plan_and_results_of_the_run_are_restored(kept: Kept, name: str):
+def test_only_plan_and_results_of_the_run_are_restored(kept: Kept, name: str):
     path = kept.run / name
     before = path.read_text() if path.exists() else None
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("forged")
+    write_files(kept.run, {name: "forged", "turns/0001/output.txt": "an agent at work"})
     assert kept.records.put_back() == ([f".planverify/harness/shop/{name}"], False)
     assert (path.read_text() if path.exists() else None) == before
 
@@ -110,14 +104,11 @@ def test_record_is_restored_where_a_folder_or_file_has_taken_its_place(kept: Kep
 @pytest.mark.parametrize("how", ["emptied", "edited", "removed", "replaced"])
 def test_log_is_restored_and_continued(kept: Kept, how: str):
     content = kept.log.read_bytes()
-    if how == "emptied":
-        kept.log.write_bytes(b"")
-    elif how == "edited":
-        kept.log.write_bytes(content.replace(b"run_started", b"run_stopped"))
-    else:
+    edited = content.replace(b"run_started", b"run_stopped")
+    if how in ("removed", "replaced"):
         kept.log.unlink()
-    if how == "replaced":
-        kept.log.write_bytes(content[:-20])
+    if how != "removed":
+        kept.log.write_bytes({"emptied": b"", "edited": edited, "replaced": content[:-20]}[how])
     assert kept.records.put_back() == ([".planverify/logs/shop.jsonl"], False)
     assert kept.log.read_bytes() == content
     kept.session.tell(RunResumed(at=datetime(2026, 1, 2, tzinfo=UTC)))
@@ -139,17 +130,12 @@ def test_logs_of_earlier_runs_are_restored(kept: Kept):
     assert kept.log.stat().st_size
 
 
-def test_answers_are_restored_only_while_an_agent_works(kept: Kept):
-    (kept.root / ".planverify/answers.json").write_text("{}")
-    assert kept.records.put_back(by_people=False) == ([], False)
-    assert kept.records.put_back() == ([".planverify/answers.json"], False)
-
-
-def test_agent_writes_during_a_write_of_the_run_are_still_restored(kept: Kept):
+def test_answers_are_restored_only_while_an_agent_works_also_beside_writes_of_the_run(kept: Kept):
     kept.session.tell(RunResumed(at=datetime(2026, 1, 2, tzinfo=UTC)))
-    (kept.run / "plan.yaml").write_text("the next version")
-    (kept.root / ".planverify/answers.json").write_text("{}")
+    write_files(kept.root, {".planverify/answers.json": "{}"})
+    write_files(kept.run, {"plan.yaml": "the next version"})
     kept.records.note(own=True)
+    assert kept.records.put_back(by_people=False) == ([], False)
     assert kept.records.put_back() == ([".planverify/answers.json"], False)
 
 
@@ -209,21 +195,16 @@ def test_a_lock_that_a_killed_run_left_does_not_prevent_an_undo(
     before = kept.snapshots.take("before-run")
     (kept.root / "new.txt").write_text("1")
     (kept.snapshots.store / "index.lock").touch()
-
     restore_snapshot(kept.root / "plan.yaml", before)
-
     assert not (kept.root / "new.txt").exists()
 
 
 def test_new_gitignore_that_ignores_itself_hides_no_file_beside_known_ones(tmp_path: Path) -> None:
-    (tmp_path / "shop").mkdir()
-    (tmp_path / "shop/old.txt").write_text("1")
+    write_files(tmp_path, {"shop/old.txt": "1"})
     snapshots = Snapshots(tmp_path, "shop")
     before = snapshots.take("before")
     for folder in ("shop", "cache"):
-        (tmp_path / folder).mkdir(exist_ok=True)
-        (tmp_path / folder / ".gitignore").write_text("*\n")
-        (tmp_path / folder / "new.txt").write_text("1")
+        write_files(tmp_path / folder, {".gitignore": "*\n", "new.txt": "1"})
 
     changes = snapshots.compare(before, snapshots.take("after", since=before))
     snapshots.restore(before)
@@ -235,10 +216,8 @@ def test_new_gitignore_that_ignores_itself_hides_no_file_beside_known_ones(tmp_p
 
 def test_files_that_are_tracked_although_ignored_are_kept_and_restored(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
-    (tmp_path / ".gitignore").write_text("*.log\n__pycache__\n")
-    (tmp_path / "__pycache__").mkdir()
-    for name in ("kept.log", "other.log", "__pycache__/a.pyc"):
-        (tmp_path / name).write_text("1")
+    write_files(tmp_path, dict.fromkeys(("kept.log", "other.log", "__pycache__/a.pyc"), "1"))
+    write_files(tmp_path, {".gitignore": "*.log\n__pycache__\n"})
     git(tmp_path, "add", "--force", "kept.log", "__pycache__")
     snapshots = Snapshots(tmp_path, "shop")
     snapshots.include_tracked()
@@ -256,26 +235,22 @@ def test_files_that_are_tracked_although_ignored_are_kept_and_restored(tmp_path:
 def test_edited_gitignore_neither_hides_new_files_nor_gives_up_ignored_ones(
     tmp_path: Path, rules: str | None
 ) -> None:
-    (tmp_path / "folder").mkdir()
-    for path in (tmp_path / ".gitignore", tmp_path / "folder/.gitignore"):
-        path.write_text("*.env\n")
-    for name in ("a.env", "folder/b.env"):
-        (tmp_path / name).write_text("of the user")
+    ignoring, ignored = (".gitignore", "folder/.gitignore"), ("a.env", "folder/b.env")
+    write_files(tmp_path, dict.fromkeys(ignoring, "*.env\n") | dict.fromkeys(ignored, "of the user"))
     snapshots = Snapshots(tmp_path, "shop")
     before = snapshots.take("before")
-    for path in (tmp_path / ".gitignore", tmp_path / "folder/.gitignore"):
-        path.unlink() if rules is None else path.write_text(rules)
+    for name in ignoring:
+        (tmp_path / name).unlink() if rules is None else (tmp_path / name).write_text(rules)
     (tmp_path / "folder/new.txt").write_text("1")
 
     changes = snapshots.compare(before, snapshots.take("after", since=before))
-    assert changes.changed == (".gitignore", "folder/.gitignore", "folder/new.txt")
+    assert changes.changed == (*ignoring, "folder/new.txt")
     assert rules is None or (tmp_path / "folder/.gitignore").read_text() == rules
 
     snapshots.restore(before)
     assert not (tmp_path / "folder/new.txt").exists()
     assert (tmp_path / "folder/.gitignore").read_text() == "*.env\n"
-    for name in ("a.env", "folder/b.env"):
-        assert (tmp_path / name).read_text() == "of the user"
+    assert [(tmp_path / name).read_text() for name in ignored] == ["of the user"] * 2
 
 
 @pytest.mark.parametrize("content", [b"a\r\nb\n", b"SECRET\nb\n", "$Id$ ä\n".encode()])
@@ -293,10 +268,7 @@ def test_snapshots_keep_every_byte_whatever_the_attributes_of_the_project_say(
 
 def test_links_out_of_the_root_in_place_of_files_and_folders_are_listed(tmp_path: Path) -> None:
     root = tmp_path / "root"
-    (root / "folder").mkdir(parents=True)
-    (root / "folder/file").touch()
-    (root / "file").touch()
-    (root / "inside").touch()
+    write_files(root, dict.fromkeys(("folder/file", "file", "inside"), ""))
     (root / "old").symlink_to("../outside")
     snapshots = Snapshots(root, "shop")
     before = snapshots.take("before")
@@ -348,10 +320,8 @@ def test_invalid_agents_configuration_is_refused_with_its_location(
     text: str, problem: str, tmp_path: Path
 ) -> None:
     (tmp_path / "pyproject.toml").write_text(text)
-
     with pytest.raises(PlannerError, match=problem) as caught:
         parse_agents((), tmp_path)
-
     assert "[tool.planverify" in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -361,22 +331,13 @@ def test_a_misspelt_role_of_an_agent_is_no_missing_program(tmp_path: Path) -> No
         parse_agents(["codr=cat {brief}"], tmp_path)
 
 
-def test_other_braces_in_the_command_of_an_agent_stay(tmp_path: Path) -> None:
-    vector = parse_agents(["python '{\"x\": 1}' {} {breif} {brief}"], tmp_path).vector(Role.CODER)
-
-    assert vector is not None
-    assert vector[1:] == ('{"x": 1}', "{}", "{breif}", "{brief}")
-
-
-def test_command_line_overrides_the_agents_of_the_file(tmp_path: Path) -> None:
+def test_command_line_overrides_the_agents_of_the_file_and_keeps_other_braces(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(
         '[tool.planverify.agents]\ncoder = "echo"\ntester = ["sh", "x"]\n'
     )
-
-    agents = parse_agents(("coder=cat",), tmp_path)
-
-    assert (agents.vector(Role.CODER) or ())[:1] == ("cat",)
-    assert (agents.vector(Role.TESTER) or ())[:2] == ("sh", "x")
+    agents = parse_agents(("coder=cat '{\"x\": 1}' {} {breif} {brief}",), tmp_path)
+    assert agents.vector(Role.CODER) == ("cat", '{"x": 1}', "{}", "{breif}", "{brief}")
+    assert agents.vector(Role.TESTER)[:2] == ("sh", "x")
 
 
 def reported_by(folder: Path, program: str, placeholder: str, prompt: str = "") -> TurnReport:
@@ -387,37 +348,24 @@ def reported_by(folder: Path, program: str, placeholder: str, prompt: str = "") 
     return run_turn(agents, turn, prompt=prompt)
 
 
-def test_a_prompt_that_the_system_does_not_accept_is_an_error(tmp_path: Path) -> None:
+def test_a_prompt_too_long_for_the_system_is_an_error_and_an_invalid_report_counts_as_none(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(PlannerError, match=r"cannot be started \(Argument list too long\); fix --agent"):
         reported_by(tmp_path, "pass", "{prompt}", "x" * 200_000)
-
-
-def test_an_invalid_report_of_an_agent_counts_as_none(tmp_path: Path) -> None:
     write = """import sys; open(sys.argv[1], "w").write('{"tokens": 900, "notes": ["a"]}')"""
-
     report = reported_by(tmp_path, write, "{result}")
-
     assert (report.ended_well, report.tokens, report.message) == (True, None, None)
 
 
-def test_turn_in_a_linked_work_tree_or_submodule_carries_no_link_to_its_repository(tmp_path: Path) -> None:
-    (tmp_path / "module").mkdir()
-    for name in (".git", "module/.git", "module/ignored.env"):
-        (tmp_path / name).write_text("gitdir: elsewhere")
-
-    with tarfile.open(fileobj=io.BytesIO(turns._archive(tmp_path, frozenset()))) as archive:  # pyright: ignore[reportPrivateUsage]
-        assert archive.getnames() == ["module/ignored.env"]
-
-
-def test_turn_carries_the_small_ignored_files_behind_a_large_one(
+def test_turn_carries_small_ignored_files_but_no_link_to_its_repository(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turns, "MOST_CARRIED", 10)
-    for name, size in (("data.bin", 11), ("local.env", 10)):
-        (tmp_path / name).write_bytes(b"x" * size)
-
-    with tarfile.open(fileobj=io.BytesIO(turns._archive(tmp_path, frozenset()))) as archive:  # pyright: ignore[reportPrivateUsage]
-        assert archive.getnames() == ["local.env"]
+    write_files(tmp_path, dict.fromkeys((".git", "module/.git"), "gitdir: elsewhere"))
+    write_files(tmp_path, {"data.bin": "x" * 11, "module/ignored.env": "x" * 10})
+    with tarfile.open(fileobj=io.BytesIO(turns._archive(tmp_path, frozenset()))) as archive:
+        assert archive.getnames() == ["module/ignored.env"]
 
 
 @pytest.mark.parametrize(("state", "glyph"), [("done", "✓"), ("testing", "?"), ("test_failed", "✗")])
@@ -429,26 +377,21 @@ def test_progress_marks_as_failed_only_what_failed(state: str, glyph: str) -> No
     assert stream.read().split() == [glyph, "a", state]
 
 
-def test_progress_shows_what_an_agent_says_that_changed_nothing() -> None:
+def test_progress_shows_each_wait_once_and_what_an_agent_says_that_changed_nothing() -> None:
     turn = cast("Any", SimpleNamespace(id="1", action=SimpleNamespace(todo_id="a")))
     report, progress = TurnReport(ended_well=True, message="The test\ncontradicts the goal."), io.StringIO()
-
     for changes in (FileChanges(), FileChanges(changed=("a.py",))):
         RunProgress(progress, {}).turn_finished(turn, report, changes, None)
-
-    assert progress.getvalue() == (
-        "  a: changed nothing, 0.0 s, The test contradicts the goal.\n  a: changed 1 file, 0.0 s\n"
-    )
-
-
-def test_progress_shows_each_wait_once_although_the_reason_stays() -> None:
-    progress = RunProgress(stream := io.StringIO(), {})
     first, second = (Verify(seq=seq, rule="r", because="no database", todo_ids=("a",)) for seq in (1, 2))
-
+    shown = RunProgress(progress, {})
     for seconds, action in ((30, first), (25, first), (60, second)):
-        progress.waiting(seconds, action)
-
-    assert stream.getvalue() == "  waiting 30 s: no database\n  waiting 60 s: no database\n"
+        shown.waiting(seconds, action)
+    assert progress.getvalue().splitlines() == [
+        "  a: changed nothing, 0.0 s, The test contradicts the goal.",
+        "  a: changed 1 file, 0.0 s",
+        "  waiting 30 s: no database",
+        "  waiting 60 s: no database",
+    ]
 
 
 def sent(todo_id: str) -> SentTurn:
@@ -483,15 +426,18 @@ def test_dropped_turn_ends_and_a_waiting_one_never_starts(monkeypatch: pytest.Mo
     pool.close()
 
 
-@pytest.mark.parametrize("content", ["{", '["a", "b", "c"]', "[99999999, 1.0, 1]"])
-def test_only_a_record_of_a_running_process_refuses_an_undo(tmp_path: Path, content: str) -> None:
+def test_only_a_record_of_a_running_process_refuses_an_undo(tmp_path: Path) -> None:
     other = os.getppid()
     (tmp_path / DRIVER).write_text(json.dumps([other, start_time(other), "run-1"]))
     with pytest.raises(UsageMistake, match=f"process {other} works on the run run-1"):
         refuse_while_running(tmp_path)
-
-    (tmp_path / DRIVER).write_text(content)  # damaged, or of a process that has ended
-    refuse_while_running(tmp_path)
+    for content in (
+        "{",
+        '["a", "b", "c"]',
+        "[99999999, 1.0, 1]",
+    ):  # damaged, or of an ended process
+        (tmp_path / DRIVER).write_text(content)
+        refuse_while_running(tmp_path)
 
 
 def test_of_runs_that_start_together_one_registers_first(tmp_path: Path) -> None:
@@ -521,6 +467,5 @@ def test_of_runs_that_start_together_one_registers_first(tmp_path: Path) -> None
 def test_a_step_before_a_repair_is_no_todo_of_the_progress() -> None:
     run = Told(todo("a"))
     run.is_red("a", Category.LINT_ERROR)
-
     assert run.started == ["a_step_01"]
     assert RunProgress(io.StringIO(), {}).tree(run.state).total == 1

@@ -20,8 +20,6 @@ from pytest_planverify.observe.spec import Start, WorkerSpec
 
 CREATE = os.O_WRONLY | os.O_CREAT
 
-# -- origin of an event ----------------------------------------------------------------------------
-
 
 def frame(*calls: tuple[str, str]) -> Any:
     """Return a chain of frames from pairs (file, function), innermost first."""
@@ -53,26 +51,18 @@ WORKERS = (str(Path(str(sys.modules["_pytest"].__file__)).parents[1] / "xdist/wo
 @pytest.mark.parametrize(
     ("calls", "expected"),
     [
-        ([LIBRARY, TEST, RUNNER, PLUGGY, PROTOCOL], (True, "call", TEST[0])),
-        ([LIBRARY, RUNNER, PLUGGY, PROTOCOL], (True, "call", None)),
-        ([LIBRARY, PYTESTER, TEST, RUNNER, PLUGGY, PROTOCOL], (True, "call", TEST[0])),
-        ([LIBRARY, CONFTEST, PLUGGY], (False, None, CONFTEST[0])),
-        ([LIBRARY], (False, None, None)),
-        ([LIBRARY, PLUGIN, PLUGGY, PROTOCOL], None),
-        ([LIBRARY, CACHE, PLUGGY], None),
-        ([LIBRARY, START_UP], None),
-        ([LIBRARY, INSTALLED, PLUGGY], None),
-        ([LIBRARY, WORKERS], None),
+        ([TEST, RUNNER, PLUGGY, PROTOCOL], (True, "call", TEST[0])),
+        ([RUNNER, PLUGGY, PROTOCOL], (True, "call", None)),
+        ([PYTESTER, TEST, RUNNER, PLUGGY, PROTOCOL], (True, "call", TEST[0])),
+        ([CONFTEST, PLUGGY], (False, None, CONFTEST[0])),
+        ([], (False, None, None)),
+        *((calls, None) for calls in ([PLUGIN, PLUGGY, PROTOCOL], [CACHE, PLUGGY], [START_UP])),
+        *((calls, None) for calls in ([INSTALLED, PLUGGY], [WORKERS])),
     ],
-    ids=["test", "fixture", "pytester", "conftest", "thread", "plugin", "pytest", "start", "venv", "xdist"],
 )
 def test_innermost_known_call_decides_the_origin(calls: Any, expected: Any):
-    origin = origin_finder(("/root/of/plan",))(frame(*calls))
-
+    origin = origin_finder(("/root/of/plan",))(frame(LIBRARY, *calls))
     assert (origin and (origin.in_test, origin.phase, origin.path)) == expected
-
-
-# -- the hook --------------------------------------------------------------------------------------
 
 
 def spec(folder: Path, **sandbox: Any) -> WorkerSpec:
@@ -143,7 +133,6 @@ def test_worker_takes_its_sandbox_spec_from_the_environment(tmp_path: Path):
         audit.watch_worker()
         assert audit.WORKER_VARIABLE not in os.environ
         found = audit.watching()
-        assert found is not None
         assert found.worker == "gw7"
         with pytest.raises(PermissionError, match=r"the plan denies it: 198\.51\.100\.1:9"):
             exec(

@@ -8,6 +8,7 @@ import errno
 import json
 import os
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -65,7 +66,7 @@ class _ReprRaises:
         raise ValueError("no")
 
     @property
-    def __class__(self) -> type:  # type: ignore[override]
+    def __class__(self) -> type:
         raise ValueError("no")
 
 
@@ -85,26 +86,20 @@ def test_lone_surrogates_are_escaped() -> None:
     assert readable(3) == ""
 
 
-def test_a_deep_recursion_keeps_its_first_and_last_frames() -> None:
+def test_frames_of_a_recursion_and_causes_in_a_cycle_or_a_long_chain_are_limited() -> None:
     def down(n: int) -> int:
         return down(n + 1)
 
-    chain, _ = exception_facts(_raised(lambda: down(0)), HERE)
-    assert chain[0].type == "RecursionError"
-    assert len(chain[0].frames) == 50
-
-
-def test_cyclic_cause_chain_ends_and_a_long_one_is_truncated() -> None:
+    (fact, *_), _ = exception_facts(_raised(lambda: down(0)), HERE)
+    assert (fact.type, len(fact.frames)) == ("RecursionError", 50)
     a, b = ValueError("a"), KeyError("b")
     a.__cause__, b.__cause__ = b, a
     chain, _ = exception_facts(a, HERE)
     assert [fact.type for fact in chain] == ["ValueError", "KeyError"]
-    error: BaseException = ValueError("0")
-    for at in range(50):
-        outer = ValueError(str(at))
-        outer.__cause__ = error
-        error = outer
-    assert len(exception_facts(error, HERE)[0]) == LONGEST_CHAIN
+    errors = [ValueError(str(at)) for at in range(50)]
+    for outer, inner in pairwise(errors):
+        outer.__cause__ = inner
+    assert len(exception_facts(errors[0], HERE)[0]) == LONGEST_CHAIN
 
 
 def test_suppressed_context_is_omitted() -> None:
@@ -191,7 +186,7 @@ def test_file_that_code_of_the_project_reads_from_another_folder_is_found_there(
 def test_call_between_functions_outside_of_the_project_keeps_its_frames(tmp_path: Path) -> None:
     def library(needed: int) -> None: ...
 
-    (fact,), _ = exception_facts(_raised(lambda: library()), ProjectMap(root=tmp_path))  # type: ignore[call-arg]
+    (fact,), _ = exception_facts(_raised(lambda: library()), ProjectMap(root=tmp_path))
     assert fact.frames[-1]["function"].endswith("<lambda>")
 
 
@@ -238,13 +233,11 @@ def test_only_product_functions_and_classes_have_a_definition() -> None:
     project = ProjectMap(root=Path(headline.__code__.co_filename).parent.parent)
     for value, name in ((headline, "headline"), (ProjectMap, "ProjectMap")):
         found = definition(value, project)
-        assert found is not None
         assert found.function == name
         assert found.source == (f"class {name}" if isinstance(value, type) else None)
     # A dataclass has a generated __init__, a named tuple a generated __new__.
     for kind, path in ((JudgedCommand, "checks/result.py"), (Assembled, "session/outcomes.py")):
         generated = definition(kind, project)
-        assert generated is not None
         assert (generated.path, generated.source) == (path, f"class {kind.__name__}")
 
 
@@ -263,39 +256,38 @@ def test_values_that_pytest_clips_are_recorded_and_its_message_is_not_changed(
     assert "..." in evidence.longrepr
 
 
-def test_evidence_of_a_test_has_phase_output_fixtures_and_subjects(pytester: pytest.Pytester) -> None:
-    files = {
-        "app.py": "def f():\n    return 1\n",
-        "test_a.py": "import sys\nfrom app import f\ndef test_a(tmp_path):\n    print('out')\n    print('err', file=sys.stderr)\n    assert f() == 2\n",
-    }
-    evidence = capture(pytester, files).first
-    assert (evidence.kind, evidence.phase) == (EvidenceKind.TEST, Phase.CALL)
-    assert evidence.nodeid == "test_a.py::test_a"
-    assert (evidence.stdout_tail, evidence.stderr_tail) == ("out\n", "err\n")
+CHECK = """\
+import pytest, traceback
+from app import f
+@pytest.fixture
+def late():
+    yield
+    raise ValueError('late')
+def test_a(tmp_path, late):
+    print('out')
+    try: 1 / 0
+    except ZeroDivisionError: traceback.print_exc()
+    assert f() == 2
+"""
+
+
+def test_evidence_of_each_phase_has_output_fixtures_and_subjects_with_paths_below_the_root(
+    pytester: pytest.Pytester,
+) -> None:
+    files = {"app.py": "def f():\n    return 1\n", "check_a.py": CHECK}
+    evidence, late = capture(pytester, files, "-o", "python_files=check_*.py").evidence
+    assert (evidence.kind, evidence.phase, late.phase) == (EvidenceKind.TEST, Phase.CALL, Phase.TEARDOWN)
+    assert evidence.nodeid == "check_a.py::test_a"
+    assert evidence.stdout_tail == "out\n"
+    assert '  File "check_a.py", line 9, in test_a\n' in evidence.stderr_tail
     assert "tmp_path" in evidence.fixtures
     assert [frame.function for frame in evidence.subjects] == ["f"]
     (error,) = evidence.exceptions
     assert [frame.function for frame in error.frames] == ["test_a"], "not how pytest came to call it"
+    assert error.frames[-1].side is Side.TEST, "whatever the name of a collected file"
     assert evidence.headline.startswith("AssertionError: assert 1 == 2")
     assert "assert f() == 2" in evidence.longrepr
-    assert evidence.first_party == ("app",)
-
-
-def test_paths_of_a_traceback_in_captured_output_are_relative_to_the_root(
-    pytester: pytest.Pytester,
-) -> None:
-    prints = "import traceback\n    try:\n        1 / 0\n    except ZeroDivisionError:\n        traceback.print_exc()"
-    evidence = capture(pytester, {"test_a.py": f"def test_a():\n    {prints}\n    assert False\n"}).first
-    assert '  File "test_a.py", line 4, in test_a\n' in evidence.stderr_tail
-
-
-def test_call_and_teardown_failures_are_both_captured(pytester: pytest.Pytester) -> None:
-    files = {
-        "test_a.py": "import pytest\n@pytest.fixture\ndef a():\n    yield 1\n    raise ValueError('late')\n"
-        "def test_a(a):\n    assert 0\n"
-    }
-    phases = [evidence.phase for evidence in capture(pytester, files).evidence]
-    assert phases == [Phase.CALL, Phase.TEARDOWN]
+    assert evidence.first_party == ("app", "check_a")
 
 
 ALONE = {
@@ -336,50 +328,32 @@ def test_self_contained_test_names_only_what_its_file_defines(
 ) -> None:
     tests = {f"test_{name.replace(' ', '_')}.py": text for name, text in texts.items()}
     shop = "RATE = 1\nclass Cart:\n    def f(self): return 1\ndef test(): assert 0\n"
-
     captured = capture(pytester, {"shop.py": shop, **tests}).evidence
-
     found = {str(each.nodeid).partition("::")[0]: each.self_contained for each in captured}
     assert found == dict.fromkeys(tests, expected)
 
 
 @pytest.mark.skipif(pytest.version_tuple < (9,), reason="subtests came with pytest 9")
 def test_failures_of_subtests_and_their_test_are_captured(pytester: pytest.Pytester) -> None:
-    files = {
-        "test_a.py": "def test_a(subtests):\n    for i in range(3):\n        with subtests.test(i=i):\n            assert i == 1\n"
-    }
-    captured = capture(pytester, files).evidence
+    text = "def test_a(subtests):\n    for i in range(3):\n        with subtests.test(i=i): assert i == 1\n"
+    captured = capture(pytester, {"test_a.py": text}).evidence
     assert len(captured) >= 2
     assert {diagnose(evidence).category for evidence in captured} == {Category.TEST_REGRESSION}
 
 
-@pytest.mark.parametrize(
-    ("source", "rule"),
-    [
-        ("import pytest\n@pytest.mark.xfail(strict=True)\ndef test_a(): pass", "strict-xpass"),
-        (
-            "import unittest\nclass A(unittest.TestCase):\n    @unittest.expectedFailure\n"
-            "    def test_a(self): pass",
-            "strict-xpass",
-        ),
-        (
-            "import pytest\n@pytest.fixture(scope='module')\ndef a(tmp_path): pass\ndef test_a(a): pass",
-            "test-definition-refused",
-        ),
-    ],
-    ids=["strict xfail", "expectedFailure", "scope of fixtures"],
-)
+REFUSED = {
+    "import pytest\n@pytest.mark.xfail(strict=True)\ndef test_a(): pass": "strict-xpass",
+    "import unittest as u\nclass A(u.TestCase):\n    @u.expectedFailure\n    def test_a(self): pass": "strict-xpass",
+    "import pytest\n@pytest.fixture(scope='module')\ndef a(tmp_path): pass\ndef test_a(a): pass": "test-definition-refused",
+}
+
+
+@pytest.mark.parametrize(("source", "rule"), REFUSED.items(), ids=["xfail", "expectedFailure", "scope"])
 def test_what_pytest_refuses_of_a_test_is_the_fault_of_the_test(
     pytester: pytest.Pytester, source: str, rule: str
 ) -> None:
     found = diagnose(capture(pytester, {"test_a.py": source}).first)
     assert (found.rule, found.owner, found.category) == (rule, Owner.TEST, Category.TEST_REGRESSION)
-
-
-def test_collected_module_with_an_unusual_name_is_on_the_test_side(pytester: pytest.Pytester) -> None:
-    files = {"check_a.py": "def test_a():\n    raise ValueError('x')\n"}
-    evidence = capture(pytester, files, "-o", "python_files=check_*.py").first
-    assert evidence.exceptions[0].frames[-1].side is Side.TEST
 
 
 def _tree(root: Path, *names: str) -> None:
@@ -397,18 +371,16 @@ def test_discovery_finds_packages_modules_src_and_the_declared_name(tmp_path: Pa
     assert found.test_packages >= {"tests", "helpers", "test_x", "conftest"}
 
 
-@pytest.mark.parametrize("text", ["not toml [", "[project]\nname = 3\n", "project = 1\n", "\udcff"])
-def test_an_unreadable_pyproject_declares_nothing(tmp_path: Path, text: str) -> None:
-    (tmp_path / "pyproject.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
+@pytest.mark.parametrize("text", ["not toml [", "[project]\nname = 3\n", "project = 1\n", "\udcff", None])
+def test_an_unreadable_pyproject_or_a_pipe_in_its_place_declares_nothing(
+    tmp_path: Path, text: str | None
+) -> None:
+    if text is None:
+        os.mkfifo(tmp_path / "pyproject.toml")
+    else:
+        (tmp_path / "pyproject.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
     assert ProjectMap.discover(tmp_path).first_party == frozenset()
     assert ProjectMap.discover(tmp_path / "nowhere").first_party == frozenset()
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the platform has no pipes with names")
-@pytest.mark.timeout(10)
-def test_a_pipe_named_pyproject_does_not_block_the_discovery(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pyproject.toml")
-    assert ProjectMap.discover(tmp_path).first_party == frozenset()
 
 
 @pytest.mark.parametrize(

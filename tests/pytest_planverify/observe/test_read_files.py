@@ -55,24 +55,17 @@ def events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Events:
     return Events(tmp_path)
 
 
-def test_file_opened_for_reading_counts_as_read(events: Events):
+def test_file_opened_for_reading_counts_as_read_unless_the_worker_wrote_it_first(events: Events):
     events.opened("data.csv").opened("both.db", os.O_RDWR | os.O_CREAT).opened("sub/../none.json")
-
-    assert events.names == {"data.csv", "both.db", "none.json"}
-
-
-def test_file_first_written_by_the_worker_does_not_count_as_read(events: Events):
     events.opened("out.txt", WRITE | os.O_TRUNC).opened("out.txt")
     events.opened("log.txt", WRITE | os.O_APPEND)
     events.renamed("out.txt", "made.txt").opened("made.txt")
     events.opened("read.txt").opened("read.txt", WRITE | os.O_TRUNC)
-
-    assert events.names == {"read.txt"}
+    assert events.names == {"data.csv", "both.db", "none.json", "read.txt"}
 
 
 def test_file_of_the_project_that_was_renamed_counts_as_read(events: Events):
     events.renamed("config.json", "config.bak").renamed("config.bak", "config.json").opened("config.json")
-
     assert "config.json" in events.names
     assert "unknown" in events.renamed("out.txt", "made.txt", folder=3).facts
 
@@ -81,7 +74,6 @@ def test_target_of_a_new_link_counts_as_read(events: Events):
     link, copy = str(events.root / "sub" / "link.json"), "/dev/shm/copy.json"
     events.raised("os.symlink", "../config.json", link, -1)
     events.raised("os.link", str(events.root / "data.csv"), copy, -1, -1).opened(copy)
-
     assert events.names == {"config.json", "data.csv"}
 
 
@@ -92,15 +84,7 @@ def test_files_of_a_folder_with_another_name_are_unknown(event: str, events: Eve
     made = events.raised("os.mkdir", str(events.root / "new"), 0o777, -1).renamed("new", "now")
     assert "unknown" not in made.facts
     events.raised(event, str(events.root / "data"), "/dev/shm/data", -1, -1)
-
     assert "folder" in events.facts["unknown"]
-
-
-def test_bytecode_counts_as_its_source_and_caches_are_ignored(events: Events):
-    name = sys.implementation.cache_tag
-    events.opened(f"pkg/__pycache__/test_a.{name}-pytest-9.0.pyc").opened(".pytest_cache/v/lastfailed")
-
-    assert events.names == {"pkg/test_a.py"}
 
 
 def test_relative_path_is_resolved_against_the_current_directory_of_its_event(
@@ -111,15 +95,15 @@ def test_relative_path_is_resolved_against_the_current_directory_of_its_event(
     for path in ("a.txt", b"b.txt", 3):
         events.raised("open", path, "r", READ)
     monkeypatch.chdir(events.root)
-
     assert events.names == {"sub/a.txt", "sub/b.txt"}
 
 
-def test_system_and_temporary_files_are_ignored(events: Events):
-    events.raised("open", "/proc/self/status", "r", READ).raised("open", "/etc/hosts", "r", READ)
-    events.raised("open", os.__file__, "r", READ).raised("open", "/somewhere/else.csv", "r", READ)
-
-    assert events.facts["files"] == ["/somewhere/else.csv"]
+def test_system_files_and_caches_are_ignored_and_bytecode_counts_as_its_source(events: Events):
+    name = sys.implementation.cache_tag
+    events.opened(f"pkg/__pycache__/test_a.{name}-pytest-9.0.pyc").opened(".pytest_cache/v/lastfailed")
+    for path in ("/proc/self/status", "/etc/hosts", os.__file__, "/somewhere/else.csv"):
+        events.raised("open", path, "r", READ)
+    assert events.facts["files"] == ["/somewhere/else.csv", str(events.root / "pkg/test_a.py")]
 
 
 @pytest.mark.parametrize(
@@ -136,14 +120,11 @@ def test_system_and_temporary_files_are_ignored(events: Events):
 def test_events_with_unknown_reads_are_reported_as_unknown(
     event: str, args: tuple[Any, ...], events: Events
 ):
+    query = events.raised("subprocess.Popen", "uname", ["uname", "-p"], None, None)
+    assert "unknown" not in query.facts, "it reads only the type of the machine"
     events.opened("a.py").raised(event, *args)
-
     assert events.facts["unknown"]
     assert "files" not in events.facts
-
-
-def test_machine_type_query_reads_nothing(events: Events):
-    assert "unknown" not in events.raised("subprocess.Popen", "uname", ["uname", "-p"], None, None).facts
 
 
 @pytest.mark.parametrize("event", ["sqlite3.connect", "ctypes.dlopen"])
@@ -168,7 +149,5 @@ def test_project_imported_before_the_worker_makes_reads_unknown(
     product.__file__ = str(events.root / "product.py")
     monkeypatch.setitem(sys.modules, "product", product)
     assert events.names == {"product.py"}
-
     read_files.note_modules()
-
     assert "before the worker began" in events.facts["unknown"]

@@ -10,9 +10,7 @@ from collections.abc import Callable
 from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
-from textwrap import dedent
-from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from _pytest.assertion.rewrite import AssertionRewritingHook
@@ -75,11 +73,11 @@ def test_preloaded_module_is_imported_once_and_found_on_import(world: World):
 
     world.shelf.fill(["heavy", "heavy.part"])
     assert "heavy" not in sys.modules
-    del sys.heavy_count  # type: ignore[attr-defined]
+    del sys.heavy_count
     world.hand_out()
 
-    import heavy  # type: ignore[import-not-found]
-    import heavy.part  # type: ignore[import-not-found]
+    import heavy
+    import heavy.part
 
     assert not hasattr(sys, "heavy_count")
     assert heavy.part is sys.modules["heavy.part"]
@@ -90,10 +88,8 @@ def test_preloaded_module_is_imported_once_and_found_on_import(world: World):
 @in_a_fork
 def test_project_module_takes_precedence_over_a_preloaded_one(world: World):
     world.install(HEAVY)
-
     world.preload("heavy", project=SHADOWING)
-
-    import heavy  # type: ignore[import-not-found]
+    import heavy
 
     assert heavy.place == "the project"
     assert world.restarts == ["heavy is another module here, or is imported under other conditions"]
@@ -109,13 +105,11 @@ def test_module_is_reimported_if_an_environment_variable_it_read_has_changed(
     value: str | None, collecting: bool, restarts: int, world: World
 ):
     world.install({"heavy.py": "import os\nbackend = os.environ.get('HEAVY_BACKEND')\n"})
-
     world.shelf.fill(["heavy"])
     if value is not None:
         os.environ["HEAVY_BACKEND"] = value
     world.hand_out(collecting=collecting)
-
-    import heavy  # type: ignore[import-not-found]
+    import heavy
 
     assert (heavy.backend, len(world.restarts)) == (value, restarts)
 
@@ -137,24 +131,9 @@ def test_module_is_reimported_if_an_environment_variable_it_read_has_changed(
 def test_module_with_import_side_effects_is_unfit(text: str, effect: str, world: World):
     world.install({"heavy.py": f"{text}\n", "site-packages/light/part.py": ""})
     sys.path.append(str(world.installed / "site-packages"))
-
     with pytest.raises(Unfit) as unfit:
         world.shelf.fill(["heavy"])
-
     assert (unfit.value.module, str(unfit.value)) == ("heavy", f"heavy: importing it {effect}")
-
-
-@pytest.mark.parametrize(
-    "text", ["__import__('json', fromlist=['loads'])", "import os\nos.environb.get(b'HEAVY')"]
-)
-@in_a_fork
-def test_module_may_import_and_read_the_environment_in_any_way(text: str, world: World):
-    world.install({"heavy.py": text})
-
-    world.preload("heavy")
-    __import__("heavy")
-
-    assert world.restarts == []
 
 
 @in_a_fork
@@ -174,7 +153,7 @@ def test_warning_filters_of_a_preloaded_module_apply_on_its_import(world: World)
     world.hand_out()
     __import__("heavy")
     ahead = list(warnings.filters)
-    warnings.filters[:] = before  # type: ignore[index]
+    warnings.filters[:] = before
     del sys.modules["heavy"]
     __import__("heavy")
     assert ahead == warnings.filters != before
@@ -183,157 +162,160 @@ def test_warning_filters_of_a_preloaded_module_apply_on_its_import(world: World)
 @in_a_fork
 def test_module_that_cannot_be_preloaded_is_left_to_the_worker(world: World):
     world.shelf.fill(["no_such_module"])
-
     assert "no_such_module" not in sys.modules
 
 
+class Case(NamedTuple):
+    """Installed files, the modules that a worker imports, and what holds then."""
+
+    installed: dict[str, str]
+    imports: str
+    holds: str = "True"
+    project: dict[str, str] = {}
+    preload: str = ""
+    """The modules to preload, if not those that are imported."""
+    earlier: str = ""
+    """A module that was imported before the preloading."""
+    before: str = ""
+    """Code of the worker before its imports."""
+
+
+OPTIONAL = {"user.py": "try: import heavy\nexcept ImportError: heavy = None\n"}
+"""A module that uses another one if it is there."""
+BOTH = {**HEAVY, **OPTIONAL}
+PACKAGE = {"heavy/__init__.py": "from heavy import own\n", "heavy/own.py": "", "heavy/part.py": ""}
+SHADOWED_PART = {"heavy/__init__.py": "from heavy.part import part\n", "heavy/part.py": "part = 5\n"}
+HAS_PART = "hasattr(sys.modules['heavy'], 'part')"
+PART = "heavy.part is sys.modules['heavy.part']"
+OF_USER = "user.heavy.part.value is sys.modules['heavy.part'].value"
+BY_NAME = "import importlib; importlib.import_module('heavy.part')"
+SHARED = "import sys, types\nshared = sys.modules.setdefault('runtime', types.ModuleType('runtime'))\n"
+BY_HAND = """
+import sys, types
+native, part = types.ModuleType("native"), types.ModuleType("native.part")
+native.part = part
+sys.modules |= {"native.part": part, "native": native}
+"""
+STAND_IN = "import sys, types\nit = sys.modules[__name__] = types.ModuleType(__name__)\nit.value = 1\n"
+FACADE = "import sys\nclass Facade:\n    value = 1\nsys.modules[__name__] = Facade()\n"
+HIDES_HEAVY = """
+class Hiding:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "heavy":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Hiding)
+"""
+SERVED = {
+    "imports in any way": Case({"heavy.py": "__import__('json', fromlist=['loads'])"}, "heavy"),
+    "environment as bytes": Case({"heavy.py": "import os\nos.environb.get(b'A')"}, "heavy"),
+    "submodule, which is no attribute before": Case(
+        HEAVY, "heavy.part", PART, earlier="heavy", before=f"assert not {HAS_PART}"
+    ),
+    "only what its own import loads": Case(
+        {**PACKAGE, "user.py": "import heavy.part\n"},
+        "heavy",
+        f"heavy.own is sys.modules['heavy.own'] and not {HAS_PART} and 'heavy.part' not in sys.modules",
+        preload="user",
+    ),
+    "imports of another module": Case(
+        {**HEAVY, "user.py": "import heavy.part\nimport heavy\n"},
+        "user",
+        OF_USER,
+        preload="heavy heavy.part user",
+    ),
+    "imports by name of another module": Case(
+        {**HEAVY, "user.py": f"{BY_NAME}\nimport heavy\n"}, "user", OF_USER, preload="heavy heavy.part user"
+    ),
+    "attribute that shadows a submodule": Case(SHADOWED_PART, "heavy", "heavy.part == 5"),
+    "dependent of a module that is still missing": Case(
+        {**OPTIONAL, "heavy.py": "from json import JSONDecodeError, scanner\nimport absent\n"},
+        "user",
+        "user.heavy is None",
+    ),
+    "dependent of a module that refuses its import": Case(
+        {**OPTIONAL, "heavy.py": "raise ImportError('made for another system')"}, "user"
+    ),
+    "dependent of a module that it only searches": Case(
+        {"user.py": "from importlib.util import find_spec\nfind_spec('heavy')", "heavy.py": ""}, "user"
+    ),
+    "modules inserted by hand": Case(
+        {"heavy.py": BY_HAND}, "heavy", "sys.modules['native'].part is heavy.part"
+    ),
+    "runtime that modules share": Case(
+        {"heavy.py": SHARED, "other.py": SHARED},
+        "other heavy",
+        "heavy.shared is other.shared",
+        preload="heavy",
+    ),
+    "object in its own place": Case(
+        {**HEAVY, "heavy/part.py": STAND_IN},
+        "heavy.part",
+        f"heavy.part.value == 1 and {PART}",
+        preload="heavy heavy.part",
+    ),
+    "object of any class in its own place": Case(
+        {**HEAVY, "heavy/part.py": FACADE},
+        "heavy.part",
+        "heavy.part.value == 1",
+        preload="heavy heavy.part",
+    ),
+}
+STUBS, FORBIDS = "sys.modules['heavy'] = stub = type(sys)('heavy')", "sys.modules['{}'] = None"
+REIMPORTED = {
+    "module that a test imports under other conditions": Case(
+        {"heavy.py": "import sys\nplace = sys.platform\n"},
+        "heavy",
+        "heavy.place == 'elsewhere'",
+        before="world.shelf.begin_tests(); sys.platform = 'elsewhere'",
+    ),
+    "dependent of a shadowed module": Case(
+        {**HEAVY, "user.py": "import heavy\nkept = heavy\n"},
+        "heavy user",
+        "user.kept is heavy and heavy.place == 'the project'",
+        SHADOWING,
+        preload="user",
+        before="world.shelf.begin_tests()",
+    ),
+    "dependent of a stubbed module": Case(BOTH, "user", "user.heavy is stub", before=STUBS),
+    "dependent of a forbidden module": Case(
+        BOTH, "user", "user.heavy is None", before=FORBIDS.format("heavy")
+    ),
+    "dependent of a missing module that is stubbed": Case(
+        OPTIONAL, "user", "user.heavy is stub", before=STUBS
+    ),
+    "dependent of a missing module that the project has": Case(
+        OPTIONAL, "user", "user.heavy is sys.modules['heavy']", SHADOWING
+    ),
+    "dependent of a module that a finder hides": Case(
+        BOTH, "user", "user.heavy is None", before=HIDES_HEAVY
+    ),
+    "dependent of a forbidden module that was loaded before": Case(
+        {"user.py": OPTIONAL["user.py"].replace("heavy", "colorsys")},
+        "user",
+        "user.colorsys is None",
+        earlier="colorsys",
+        before=FORBIDS.format("colorsys"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", [*SERVED.values(), *REIMPORTED.values()], ids=[*SERVED, *REIMPORTED])
 @in_a_fork
-def test_submodule_is_not_an_attribute_before_its_import(world: World):
-    world.install(HEAVY)
+def test_preloaded_module_is_served_unless_the_worker_would_import_other_modules(case: Case, world: World):
+    world.install(case.installed)
+    if case.earlier:
+        importlib.import_module(case.earlier)
+    world.preload(*(case.preload or case.imports).split(), project=case.project)
+    names = {"world": world, "sys": sys}
+    exec(case.before, names)
 
-    import heavy  # type: ignore[import-not-found]
+    for name in case.imports.split():
+        exec(f"import {name}", names)
 
-    world.preload("heavy.part")
-    assert not hasattr(heavy, "part")
-
-    import heavy.part  # type: ignore[import-not-found]
-
-    assert heavy.part is sys.modules["heavy.part"]
-
-
-@in_a_fork
-def test_module_provides_only_what_its_own_import_loads(world: World):
-    package = {"heavy/__init__.py": "from heavy import own\n", "heavy/own.py": "", "heavy/part.py": ""}
-    world.install({**package, "user.py": "import heavy.part\n"})
-
-    world.preload("user")
-
-    import heavy  # type: ignore[import-not-found]
-
-    assert heavy.own is sys.modules["heavy.own"]
-    assert not hasattr(heavy, "part")
-    assert sys.modules.keys() & {"heavy.part", "user"} == set()
-
-    import user  # type: ignore[import-not-found]
-
-    assert user.heavy.part is sys.modules["heavy.part"]
-
-
-@pytest.mark.parametrize(
-    "import_of_part", ["import heavy.part", "import importlib; importlib.import_module('heavy.part')"]
-)
-@in_a_fork
-def test_module_provides_its_imports_even_if_another_loaded_them(import_of_part: str, world: World):
-    world.install({**HEAVY, "user.py": f"{import_of_part}\nimport heavy\n"})
-
-    world.preload("heavy", "heavy.part", "user")
-    import user  # type: ignore[import-not-found]
-
-    assert user.heavy.part.value is sys.modules["heavy.part"].value
-
-
-@in_a_fork
-def test_package_attribute_that_shadows_a_submodule_is_kept(world: World):
-    world.install({"heavy/__init__.py": "from heavy.part import part\n", "heavy/part.py": "part = 5\n"})
-
-    world.preload("heavy")
-
-    import heavy  # type: ignore[import-not-found]
-
-    assert heavy.part == 5
-
-
-@in_a_fork
-def test_dependent_of_a_shadowed_module_is_reimported(world: World):
-    world.install({**HEAVY, "user.py": "import heavy\nkept = heavy\n"})
-
-    world.preload("user", project=SHADOWING, collecting=False)
-
-    import heavy  # type: ignore[import-not-found]
-    import user  # type: ignore[import-not-found]
-
-    assert user.kept is heavy
-    assert heavy.place == "the project"
-
-
-@pytest.mark.parametrize("stub", [ModuleType("heavy"), None], ids=["a stub", "none"])
-@in_a_fork
-def test_dependent_of_a_stubbed_module_is_reimported(stub: ModuleType | None, world: World):
-    text = "try: import heavy\nexcept ImportError: heavy = None\n"
-    world.install({**HEAVY, "user.py": text})
-
-    world.preload("user", collecting=False)
-    sys.modules["heavy"] = stub  # type: ignore[assignment]
-
-    import user  # type: ignore[import-not-found]
-
-    assert user.heavy is stub
-
-
-@pytest.mark.parametrize("stub", [ModuleType("heavy"), None], ids=["a stub", "a file of the project"])
-@in_a_fork
-def test_dependent_of_a_module_that_was_missing_is_reimported(stub: ModuleType | None, world: World):
-    world.install({"user.py": "try: import heavy\nexcept ImportError: heavy = None\n"})
-
-    world.preload("user", project={} if stub else SHADOWING)
-    if stub:
-        sys.modules["heavy"] = stub
-
-    import user  # type: ignore[import-not-found]
-
-    assert user.heavy is sys.modules["heavy"]
-
-
-@in_a_fork
-def test_dependent_of_a_module_that_is_still_missing_is_served(world: World):
-    world.install({"user.py": "try: import heavy\nexcept ImportError: heavy = None\n"})
-    world.install({"heavy.py": "from json import JSONDecodeError, scanner\nimport absent\n"})
-
-    world.preload("user")
-
-    import user  # type: ignore[import-not-found]
-
-    assert user.heavy is None
-    assert world.restarts == []
-
-
-@pytest.mark.parametrize(
-    "user",
-    [
-        "try: import heavy\nexcept ImportError: pass",
-        "from importlib.util import find_spec\nfind_spec('heavy')",
-    ],
-    ids=["imported", "searched for"],
-)
-@in_a_fork
-def test_dependent_of_a_module_that_is_not_loaded_although_it_exists_is_served(user: str, world: World):
-    world.install({"heavy.py": "raise ImportError('made for another system')", "user.py": user})
-
-    world.preload("user")
-
-    importlib.import_module("user")
-
-    assert world.restarts == []
-
-
-@in_a_fork
-def test_dependent_of_a_module_that_a_finder_hides_is_reimported(
-    world: World, monkeypatch: pytest.MonkeyPatch
-):
-    class Hiding:
-        @staticmethod
-        def find_spec(name: str, path: object = None, target: object = None) -> None:
-            if name == "heavy":
-                raise ModuleNotFoundError(name)
-
-    world.install({**HEAVY, "user.py": "try: import heavy\nexcept ImportError: heavy = None\n"})
-
-    world.preload("user")
-    monkeypatch.setattr(sys, "meta_path", [Hiding, *sys.meta_path])
-
-    import user  # type: ignore[import-not-found]
-
-    assert user.heavy is None
+    assert eval(case.holds, names), case.holds
+    # Once tests have begun, it is too late for a restart.
+    assert len(world.restarts) == (case in REIMPORTED.values() and "begin_tests" not in case.before)
 
 
 @in_a_fork
@@ -343,92 +325,13 @@ def test_package_of_a_plugin_is_served_although_pytest_rewrites_its_assertions(
     world.install(HEAVY)
     rewriting = AssertionRewritingHook(pytestconfig)
     rewriting.mark_rewrite("heavy")
-
     world.preload("heavy.part")
     sys.meta_path.insert(0, rewriting)  # as a worker's pytest does it
     world.shelf.precede_rewriting()
-
-    import heavy.part  # type: ignore[import-not-found]
+    import heavy.part
 
     assert not hasattr(heavy.part, "@pytest_ar")
     assert world.restarts == []
-
-
-@in_a_fork
-def test_modules_inserted_by_hand_stay_attributes_of_their_package(world: World):
-    text = """
-    import sys, types
-    native, part = types.ModuleType("native"), types.ModuleType("native.part")
-    native.part = part
-    sys.modules |= {"native.part": part, "native": native}
-    """
-    world.install({"heavy.py": dedent(text)})
-
-    world.preload("heavy")
-
-    import heavy  # type: ignore[import-not-found]
-
-    assert sys.modules["native"].part is heavy.part
-
-
-@in_a_fork
-def test_runtime_that_modules_share_does_not_prevent_serving(world: World):
-    insert = "import sys, types\nshared = sys.modules.setdefault('runtime', types.ModuleType('runtime'))\n"
-    world.install({"heavy.py": insert, "other.py": insert})
-
-    world.preload("heavy")
-
-    import other  # type: ignore[import-not-found] # isort: skip
-    import heavy  # type: ignore[import-not-found]
-
-    assert heavy.shared is other.shared
-    assert world.restarts == []
-
-
-@in_a_fork
-def test_object_that_a_module_inserts_in_its_own_place_is_served(world: World):
-    text = """
-    import sys, types
-    stand_in = sys.modules[__name__] = types.ModuleType(__name__)
-    stand_in.value = 1
-    """
-    world.install({**HEAVY, "heavy/part.py": dedent(text)})
-
-    world.preload("heavy", "heavy.part")
-
-    import heavy.part  # type: ignore[import-not-found]
-
-    assert (heavy.part.value, world.restarts) == (1, [])
-    assert heavy.part is sys.modules["heavy.part"]
-
-
-@in_a_fork
-def test_module_that_a_test_imports_is_executed_under_the_conditions_of_the_test(world: World):
-    world.install({"heavy.py": "import sys\nplace = sys.platform\n"})
-
-    world.preload("heavy")
-    world.shelf.begin_tests()
-    sys.platform = "elsewhere"
-
-    import heavy  # type: ignore[import-not-found]
-
-    assert heavy.place == "elsewhere"
-    assert world.restarts == []
-
-
-@in_a_fork
-def test_dependent_of_a_stubbed_module_that_was_loaded_before_is_reimported(world: World):
-    world.install({"user.py": "try: import colorsys\nexcept ImportError: colorsys = None\n"})
-
-    import colorsys  # noqa: F401
-
-    world.preload("user")
-    sys.modules["colorsys"] = None  # type: ignore[assignment]
-
-    import user  # type: ignore[import-not-found]
-
-    assert user.colorsys is None
-    assert len(world.restarts) == 1
 
 
 def test_extension_modules_are_reported_and_never_loaded_twice(world: World):
@@ -448,15 +351,3 @@ def test_extension_modules_are_reported_and_never_loaded_twice(world: World):
 
     in_fork(work)
     in_fork(shadowed)
-
-
-@in_a_fork
-def test_object_of_any_class_that_a_module_inserts_in_its_own_place_is_served(world: World):
-    text = "import sys\nclass Facade:\n    value = 1\nsys.modules[__name__] = Facade()\n"
-    world.install({**HEAVY, "heavy/part.py": text})
-
-    world.preload("heavy", "heavy.part")
-
-    import heavy.part  # type: ignore[import-not-found]
-
-    assert (heavy.part.value, world.restarts) == (1, [])

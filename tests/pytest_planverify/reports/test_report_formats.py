@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from junitparser import JUnitXml
-from outcome_samples import check, document, outcome, results
+from outcome_samples import check, document, outcome, results, summary
 from prometheus_client.parser import text_string_to_metric_families
 
 from planner.model.evidence import Hunk
@@ -121,9 +121,7 @@ def junit(found: OutcomeDocument) -> Any:
         only(CheckKind.TEST, Verdict.FLAKY, 1),
         only(CheckKind.MANUAL, Verdict.NEEDS_HUMAN, 11),
         document(exit_status=5),
-        document(
-            outcome("a", "A", TodoState.DONE, check("x")), exit_status=1, unexplained="coverage of 80 %"
-        ),
+        document(*GREEN.outcomes, exit_status=1, unexplained="coverage of 80 %"),
     ],
 )
 def test_formats_are_red_if_the_exit_status_is(found: OutcomeDocument) -> None:
@@ -144,27 +142,23 @@ def test_case_of_a_failed_test_says_why_in_each_criterion_that_ran_it() -> None:
     checks = [check(each, verdict=Verdict.FAILED, tests=tests) for each in ("tests[0]", "must_stay_green")]
     why = failure(tests=("t.py::a",), stack_trace_head="assert 1 == 2")
     todo = outcome("a", "A", TodoState.TEST_FAILED, *checks, failure_evidence=why, failures=(why,))
-
     cases = given(document(todo, exit_status=1)).cases
     assert [(each.name, each.message) for each in cases] == [
         ("t.py::a", "TEST_REGRESSION (coder): assert 1 == 2")
     ] * 2
 
 
-@pytest.mark.parametrize(
-    "found",
-    [
-        GREEN,
-        red(exit_status=0),  # the red todo is not claimed
+def test_formats_are_not_red_if_the_exit_status_is_not() -> None:
+    unclaimed, quarantined = (
+        red(exit_status=0),
         only(CheckKind.TEST, Verdict.FLAKY, 0, quarantined="SHOP-1"),
-    ],
-)
-def test_formats_are_not_red_if_the_exit_status_is_not(found: OutcomeDocument) -> None:
-    assert junit(found).failures == 0
-    assert json.loads(rendered("ctrf", found))["results"]["summary"]["failed"] == 0
-    levels = [each["level"] for each in json.loads(rendered("sarif", found))["runs"][0]["results"]]
-    assert "error" not in levels
-    assert github_lines(found) == []
+    )
+    for found in (GREEN, unclaimed, quarantined):
+        assert junit(found).failures == 0
+        assert json.loads(rendered("ctrf", found))["results"]["summary"]["failed"] == 0
+        levels = [each["level"] for each in json.loads(rendered("sarif", found))["runs"][0]["results"]]
+        assert "error" not in levels
+        assert github_lines(found) == []
 
 
 def test_junit_has_a_suite_per_todo_with_failure_reasons() -> None:
@@ -179,10 +173,10 @@ def test_junit_has_a_suite_per_todo_with_failure_reasons() -> None:
 def test_ctrf_report_has_the_required_fields() -> None:
     report = json.loads(rendered("ctrf", red()))
     assert (report["reportFormat"], report["specVersion"]) == ("CTRF", "0.0.0")
-    summary = report["results"]["summary"]
-    assert summary["stop"] - summary["start"] == 1000
-    assert {test["status"] for test in report["results"]["tests"]} == {"passed", "failed", "skipped"}
-    assert all(test["name"] and isinstance(test["duration"], int) for test in report["results"]["tests"])
+    whole, tests = report["results"]["summary"], report["results"]["tests"]
+    assert whole["stop"] - whole["start"] == 1000
+    assert {test["status"] for test in tests} == {"passed", "failed", "skipped"}
+    assert all(test["name"] and isinstance(test["duration"], int) for test in tests)
 
 
 def test_sarif_and_gitlab_paths_start_at_the_repository_root() -> None:
@@ -242,8 +236,12 @@ def test_markdown_has_location_role_and_rerun_or_one_line_when_green() -> None:
     rerun = "pytest --planverify plan.yaml::tax"
     for part in ("shop/tax,0:x.py:7", "who: `coder`", rerun, "blocked by `tax`"):
         assert part in text
-    green = rendered("markdown", GREEN)
-    assert len(green.strip().splitlines()) == 1
+    assert len(rendered("markdown", GREEN).strip().splitlines()) == 1
+
+
+def test_a_blocked_todo_is_not_among_the_slowest() -> None:
+    slowest = rendered("html", red()).partition("Slowest todos")[2]
+    assert ("<td>ok</td>" in slowest, "<td>inv</td>" in slowest) == (True, False)
 
 
 def test_todos_of_several_plans_are_named_with_their_plan() -> None:
@@ -258,14 +256,21 @@ def test_todos_of_several_plans_are_named_with_their_plan() -> None:
         assert "other::inv" in rendered(name, both)
 
 
-@pytest.mark.parametrize("name", ["markdown", "html"])
+@pytest.mark.parametrize("name", ["markdown", "html", "terminal"])
 def test_reports_show_only_changes_that_can_have_caused_the_failure(name: str) -> None:
     hunk = Hunk(path="shop/tax.py", line=7, text="+    return x * 3")
     took_part = Candidate(path="shop/tax.py", line=7, score=0.6, hunk=hunk)
     unrelated = took_part.model_copy(update={"score": 0.1})
-    assert hunk.text in rendered(name, red(failure(candidates=(took_part,))))
-    assert hunk.text not in rendered(name, red(failure(candidates=(unrelated,))))
-    assert hunk.text not in rendered(name, red(failure(candidates=(took_part,), since=Since.PRE_EXISTING)))
+
+    def is_shown(candidate: Candidate, **facts: Any) -> bool:
+        found = red(failure(candidates=(candidate,), **facts))
+        if name == "terminal":
+            return "changed shop/tax.py:7" in summary(found)
+        return hunk.text in rendered(name, found)
+
+    assert is_shown(took_part)
+    assert not is_shown(unrelated)
+    assert not is_shown(took_part, since=Since.PRE_EXISTING)
 
 
 def test_hostile_text_is_escaped_in_every_format() -> None:
@@ -326,10 +331,9 @@ def test_suggestion_is_labelled_as_fix_or_finding(suggestion: str, label: str) -
 def test_a_finding_that_repeats_the_message_is_left_out() -> None:
     found = red(failure(suggestion="a.py does not exist.", stack_trace_head="a.py does not exist"))
     assert "- found:" not in rendered("markdown", found)
-    assert rendered("junit", found).count("a.py does not exist") == 2  # the attribute and the text
-    assert rendered("ctrf", found).count("a.py does not exist") == 2
-    (line, *_) = github_lines(found)
-    assert line.count("a.py does not exist") == 1
+    texts = (rendered("junit", found), rendered("ctrf", found), github_lines(found)[0])
+    # JUnit has it as attribute and text, CTRF as message and trace.
+    assert [text.count("a.py does not exist") for text in texts] == [2, 2, 1]
 
 
 def test_long_markdown_report_counts_omitted_entries_and_fits_a_comment() -> None:
@@ -358,9 +362,9 @@ def todo(name: str, *dependencies: str) -> Todo:
     return Todo(
         id=name,
         title=name,
-        failure_routing={"implementation_bug": "coder"},  # type: ignore[arg-type]
+        failure_routing={"implementation_bug": "coder"},
         dependencies=dependencies,
-        acceptance_criteria={},  # type: ignore[arg-type]
+        acceptance_criteria={},
     )
 
 
@@ -387,12 +391,9 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Any]:
     assert seen == []  # no script or policy error, no dialog, no request
 
 
-def test_red_page_shows_graph_causes_with_hunks_and_todos(show: Any) -> None:
+def test_red_page_shows_graph_causes_with_hunks_and_todos_and_escapes_hostile_names(show: Any) -> None:
     hunk = Hunk(path="shop/tax.py", line=7, text="@@ -7 +7 @@\n-    return x * 2\n+    return x * 3")
-    candidate = Candidate(
-        path="shop/tax.py", line=7, function="tax", reasons=("changed",), score=0.6, hunk=hunk
-    )
-    found = red(failure(candidates=(candidate,)))
+    found = red(failure(candidates=(Candidate(path="shop/tax.py", line=7, score=0.6, hunk=hunk),)))
     page = show(page_of(found, todo("tax"), todo("inv", "tax"), todo("ok")))
     assert page.locator("svg g").count() == 3
     assert page.locator("svg path").count() == 1
@@ -402,16 +403,6 @@ def test_red_page_shows_graph_causes_with_hunks_and_todos(show: Any) -> None:
         assert part in problem.inner_text()
     assert page.locator("details.todo").count() == 3
     assert page.locator("header").get_attribute("class") == "red"
-
-
-def test_a_blocked_todo_is_not_among_the_slowest() -> None:
-    slowest = rendered("html", red()).partition("Slowest todos")[2]
-    assert "<td>ok</td>" in slowest
-    assert "<td>inv</td>" not in slowest
-
-
-def test_hostile_names_are_escaped_in_html(show: Any) -> None:
-    page = show(page_of(red(), todo("tax")))
     assert page.locator("script").count() == 1
     assert "<script>alert(1)</script>" in page.locator("details.todo").first.inner_text()
     assert HOSTILE not in page.content()
@@ -467,23 +458,17 @@ def test_allure_results_of_the_first_worker_count_unless_only_a_later_one_is_red
     for number, status in enumerate(first):
         write_result(tmp_path / "c1", f"a{number}", status)
     write_result(tmp_path / "c2", "b", second)
-
     assert merged(tmp_path) == kept
 
 
-def test_allure_result_of_a_killed_worker_is_kept_as_it_is(tmp_path: Path) -> None:
-    write_result(tmp_path / "c1", "a", "passed")
-    (tmp_path / "c1/cut-result.json").write_text('{"historyId": "x", "sta')
-
-    assert merged(tmp_path) == ["a", "cut"]
-
-
-@pytest.mark.parametrize(("clean", "kept"), [(True, ["a"]), (False, ["a", "old"])])
-def test_allure_folder_is_emptied_on_request(tmp_path: Path, clean: bool, kept: list[str]) -> None:
+@pytest.mark.parametrize(("clean", "kept"), [(True, ["a", "cut"]), (False, ["a", "cut", "old"])])
+def test_allure_folder_is_emptied_on_request_and_gets_also_files_of_killed_workers(
+    tmp_path: Path, clean: bool, kept: list[str]
+) -> None:
     write_result(tmp_path / "all", "old", "passed", test="old")
     write_result(tmp_path / "c1", "a", "passed")
+    (tmp_path / "c1/cut-result.json").write_text('{"historyId": "x", "sta')
     (tmp_path / "c1/shot-attachment.png").write_bytes(b"png")
-
     assert merged(tmp_path, clean=clean) == kept
     assert (tmp_path / "all/shot-attachment.png").is_file()
 

@@ -69,7 +69,6 @@ class Run:
         """Advance the clock by ``after`` seconds, tick, and return the lines on the screen."""
         self.now += after
         self.progress.tick()
-        assert self.terminal is not None
         return self.terminal.read_screen()
 
     @property
@@ -96,9 +95,6 @@ def started(run: Run, workers: int = 2) -> Progress:
     run.progress.worker_started("a", "t2_indicators", "pytest tests/test_rsi.py", 30)
     run.progress.collected("a", 5)
     return run.progress
-
-
-# -- on a terminal -------------------------------------------------------------------------------
 
 
 def test_progress_block_shows_running_tests_with_time_and_limit(terminal: Terminal) -> None:
@@ -136,29 +132,31 @@ def test_progress_block_is_cleared_at_the_end(terminal: Terminal) -> None:
     assert terminal.read_screen() == ["verifying 21 criteria of 1 plan, 2 at once", ""]
 
 
-def test_confirmation_is_marked_in_the_progress(terminal: Terminal) -> None:
+def test_confirmation_is_marked_and_rows_without_room_on_the_terminal_are_left_out(
+    terminal: Terminal,
+) -> None:
     run = Run(terminal)
+    run.progress.run_started(1, 21, 8)
     run.progress.worker_started("a", "t2", "pytest t.py", 30, confirming=True)
     run.progress.test_started("a", "t.py::test_0")
     assert run.screen()[-1] == "  t2  0s of 30s  again: t.py::test_0"
-
-
-def test_rows_that_a_low_terminal_has_no_room_for_are_left_out(terminal: Terminal) -> None:
     terminal.resize(60, 6)
-    run = Run(terminal)
-    progress = started(run, workers=8)
     for number in range(7):
-        progress.worker_started(str(number), f"more_{number}", "pytest", 30)
+        run.progress.worker_started(str(number), f"more_{number}", "pytest", 30)
     assert len(run.screen()) == 1 + 5
 
 
 @pytest.mark.parametrize("columns", [45, 60, 120])
-def test_long_name_is_shortened_in_the_middle_and_no_line_wraps(columns: int, terminal: Terminal) -> None:
+def test_long_name_is_shortened_in_the_middle_and_cannot_control_the_terminal(
+    columns: int, terminal: Terminal
+) -> None:
     terminal.resize(columns)
     run = Run(terminal)
     progress = started(run, workers=1)
-    progress.test_started("a", f"tests/test_a.py::test_{'long_' * 30}end")
+    progress.test_started("a", f"tests/test_a.py::test_{'long_' * 30}end[\x1b[2J\x07]")
     lines = run.screen()
+    assert "\x07" not in "".join(lines)
+    assert "\x1b[2J" not in terminal.getvalue()
     assert len(lines[-1]) < columns
     assert lines[-1].startswith("  t2_")
     assert "0s of 30s" in lines[-1]
@@ -177,13 +175,6 @@ def test_progress_is_redrawn_at_most_twice_a_second(terminal: Terminal) -> None:
     assert 19 <= terminal.getvalue().count("criteria  0:") - before <= 21
 
 
-def test_test_name_cannot_control_the_terminal(terminal: Terminal) -> None:
-    run = Run(terminal)
-    started(run).test_started("a", "t.py::\x1b[2J[\x07]")
-    assert "\x07" not in "".join(run.screen())
-    assert "\x1b[2J" not in terminal.getvalue()
-
-
 @pytest.mark.parametrize(("name", "value"), [("TERM", "dumb"), ("CI", "true")])
 def test_nothing_is_rewritten_on_dumb_terminals_and_in_ci(
     name: str, value: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
@@ -192,9 +183,6 @@ def test_nothing_is_rewritten_on_dumb_terminals_and_in_ci(
     run = Run(terminal)
     started(run)
     assert run.screen() == ["verifying 21 criteria of 1 plan, 2 at once", ""]
-
-
-# -- without a terminal --------------------------------------------------------------------------
 
 
 def test_each_decided_todo_is_one_line_without_a_terminal() -> None:
@@ -254,9 +242,6 @@ def test_quiet_progress_prints_nothing(at_terminal: bool, terminal: Terminal) ->
     progress.tick()
     progress.finished()
     assert (terminal.read_screen() if at_terminal else run.text) == ([""] if at_terminal else "")
-
-
-# -- always --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verbosity", [-1, 0, 1])

@@ -1,34 +1,39 @@
+"""The summary of a run on the terminal, and the tree of a plan with its sub-plans."""
+
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import outcome_samples as samples
 import pytest
 from _pytest._io.wcwidth import wcswidth
 from hypothesis import given
 from hypothesis import strategies as st
-from outcome_samples import RSI_FAILURE, check, document, outcome, summary
+from outcome_samples import RSI_FAILURE, check, document, momentum_plan, outcome, screen_text, summary
+from text_bundles import unpack_bundle
 
-from planner.model.evidence import Hunk
-from planner.model.outcome import Candidate, OutcomeDocument, PlanRef
+from planner.model.outcome import Failure, Outcome, OutcomeDocument, PlanRef
 from planner.model.taxonomy import Category, Owner, Role
 from planner.model.verdicts import CheckKind, Since, TestOutcome, TodoState, Verdict
-from pytest_planverify.reports.terminal import final_line
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from planner.model.outcome import Failure, Outcome
+from planner.planfile.loader import LoadedPlan
+from planner.planfile.tree import load_tree
+from pytest_planverify.reports.terminal import final_line, render_tree
+from pytest_planverify.reports.words import Standing, standing
 
 OUTCOMES = ".planverify/outcomes.json"
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def test_green_run_has_one_line_per_todo_with_a_wrapped_title() -> None:
-    shown = summary(samples.green_document(), outcomes_path=OUTCOMES)
+def test_green_run_has_the_name_of_the_plan_and_one_line_per_todo_with_a_wrapped_title(
+    tmp_path: Path,
+) -> None:
+    plans = [samples.momentum_plan(tmp_path)]
+    shown = summary(samples.green_document(), outcomes_path=OUTCOMES, plans=plans)
     assert "✗" not in shown
+    assert shown.startswith("\nMomentum Strategy with RSI  examples/momentum/plan.yaml\n")
     assert (
         dedent("""\
         ✓ done  t2_indicators        Indicator & Candle         1 check   3 tests  0.21s
@@ -70,33 +75,21 @@ def test_failed_todo_shows_reasons_and_next_steps() -> None:
 
 
 def test_narrow_terminal_moves_titles_below_and_breaks_no_name() -> None:
-    shown = summary(samples.red_document(), width=40)
-    assert shown.startswith(
-        dedent("""\
-
-        workflow_momentum_001  examples/momentum/plan.yaml
-        ✓ done     t1_data_integration    3 checks    3 tests  0.21s
-            Data Integration Adapter,
-            rows_min=250 (>= 10)
-        ✗ failed   t2_indicators        1/3 checks  2/5 tests  0.10s
-            Indicator & Candle Patterns,
-            signals=3 (>= 5)
-        """)
-    )
-    assert "    test   tests/test_indicators.py::test_rsi_values and 2 more\n" in shown
-    assert shown.endswith("\n= 1 done, 1 failed, 2 blocked in 1.24s =\n")
+    shown = summary(samples.red_document(), width=40).splitlines()
+    assert shown[2:5] == [
+        "✓ done     t1_data_integration    3 checks    3 tests  0.21s",
+        "    Data Integration Adapter,",
+        "    rows_min=250 (>= 10)",
+    ]
+    assert "    test   tests/test_indicators.py::test_rsi_values and 2 more" in shown
+    assert shown[-1] == "= 1 done, 1 failed, 2 blocked in 1.24s ="
 
 
-def test_title_with_a_word_wider_than_its_column_moves_below_the_line() -> None:
+def test_title_with_a_word_wider_than_its_column_moves_below_the_line_on_a_terminal() -> None:
     path = f"packages/alpha/{'tests/' * 4}test_core.py"
-    shown = summary(document(outcome("packages-alpha", f"{path} passes", TodoState.DONE)), width=60)
-    assert f"✓ done  packages-alpha  no checks  0.21s\n    {path}\n    passes\n" in shown
-
-
-def test_todo_line_is_not_wrapped_without_a_terminal() -> None:
-    title = " ".join(["A title of many words"] * 10)
-    shown = summary(document(outcome("t1", title, TodoState.DONE)), width=None)
-    assert f"✓ done  t1  {title}  no checks  0.21s\n" in shown
+    found = document(outcome("packages-alpha", f"{path} passes", TodoState.DONE))
+    assert f"packages-alpha  no checks  0.21s\n    {path}\n    passes\n" in summary(found, width=60)
+    assert f"packages-alpha  {path} passes  no checks  0.21s\n" in summary(found, width=None)
 
 
 def test_reused_verdicts_are_one_dim_line() -> None:
@@ -123,15 +116,15 @@ def test_failed_todo_of_which_no_command_ran_has_one_line_unless_verbose() -> No
 
 
 def test_reason_for_omitted_todos_is_shown_once() -> None:
-    left_out = check("tests[0]", verdict=Verdict.NOT_RUN, reason="not selected in this run; it is new")
-    other = check("tests[0]", verdict=Verdict.NOT_RUN, reason="not selected in this run; its file changed")
-    todos = [
-        outcome(name, "Todo", TodoState.PENDING, each)
-        for name, each in (("a", left_out), ("b", left_out), ("c", other), ("d", left_out))
-    ]
+    reasons = {
+        name: f"not selected in this run; it {'changed' if name == 'c' else 'is new'}" for name in "abcd"
+    }
+    left_out = {
+        name: check("tests[0]", verdict=Verdict.NOT_RUN, reason=why) for name, why in reasons.items()
+    }
+    todos = [outcome(name, "Todo", TodoState.PENDING, each) for name, each in left_out.items()]
     text = summary(document(*todos, exit_status=1))
-    assert text.count("it is new") == text.count("its file changed") == 1
-    assert text.count("· not run") == 4
+    assert [text.count(words) for words in ("it is new", "it changed", "· not run")] == [1, 1, 4]
 
 
 def test_unfinished_todos_show_their_reason() -> None:
@@ -172,14 +165,6 @@ def test_quiet_summary_has_one_line_per_failed_todo_and_a_final_line() -> None:
         "? needs human t5_review: Does the equity curve look right to someone who trades?",
         "! inconclusive t6_types: the virtual environment .venv has no python: create it, then run again",
     ]
-
-
-def test_quiet_lines_of_several_plans_name_the_plan() -> None:
-    found = samples.red_document()
-    other = found.plans[0].model_copy(update={"todo_list_id": "other"})
-    shown = summary(found.model_copy(update={"plans": (*found.plans, other)}), verbosity=-1)
-
-    assert f" {found.outcomes[0].plan}::" in shown.splitlines()[0]
 
 
 def test_verbose_summary_shows_every_check_and_rule() -> None:
@@ -286,20 +271,19 @@ LONG_ID = f"tests/test_{'long_' * 30}name.py::test_it[a b, c d]"
 LONG_COMMAND = "pytest --planverify " + "a" * 200 + ".yaml::t2"
 
 
-@pytest.mark.parametrize(
-    ("todo", "copied"),
-    [
-        (outcome("a" * 90, "Title", TodoState.DONE), f"✓ done  {'a' * 90}  no checks  0.21s\n    Title\n"),
-        (of_rsi(top_failing_tests=(LONG_ID,), tests=(LONG_ID,)), f"    test   {LONG_ID}\n"),
-        (of_rsi(rerun=LONG_COMMAND), f"    rerun  {LONG_COMMAND}\n"),
-    ],
-)
-def test_text_to_be_copied_is_never_truncated(todo: Outcome, copied: str) -> None:
-    assert copied in summary(document(todo), width=60)
+def test_text_to_be_copied_is_never_truncated() -> None:
+    red = of_rsi(top_failing_tests=(LONG_ID,), tests=(LONG_ID,), rerun=LONG_COMMAND)
+    text = summary(document(outcome("a" * 90, "Title", TodoState.DONE), red), width=60)
+    assert f"✓ done    {'a' * 90}  " in text
+    assert f"    test   {LONG_ID}\n" in text
+    assert f"    rerun  {LONG_COMMAND}\n" in text
 
 
 OLD_ANSWER = "the answer is of an older plan"
 ASKED = check("manual[0]", CheckKind.MANUAL, Verdict.NEEDS_HUMAN, title="Right?", reason=OLD_ANSWER)
+ANSWER = "planner answer plan.yaml t yes"
+TO_ANSWER = f"question for human: Is the answer: 42? answer: {ANSWER}"
+MANUAL = ASKED.model_copy(update={"title": "Is the answer: 42?", "reason": TO_ANSWER})
 
 
 @pytest.mark.parametrize(
@@ -315,58 +299,27 @@ ASKED = check("manual[0]", CheckKind.MANUAL, Verdict.NEEDS_HUMAN, title="Right?"
         (outcome("t", "T", TodoState.TESTING), "0.21s\n    why    nothing was checked"),
         (outcome("t", "T", TodoState.DONE, verified=False), "not verified"),
         (outcome("t", "T", TodoState.TESTING, ASKED), f"    asks   Right?\n           {OLD_ANSWER}\n"),
+        (outcome("t", "T", TodoState.TESTING, MANUAL), f"asks   Is the answer: 42?\n    answer {ANSWER}\n"),
     ],
 )
 def test_details_are_listed_below_their_todo(todo: Outcome, shown: str) -> None:
     assert shown in summary(document(todo), width=120)
 
 
-@pytest.mark.parametrize(
-    ("score", "facts", "shown"),
-    [(0.6, {}, True), (0.1, {}, False), (0.6, {"since": Since.PRE_EXISTING}, False)],
-    ids=["took part", "was not executed", "failed before"],
-)
-def test_only_changes_that_can_have_caused_the_failure_are_shown(
-    score: float, facts: dict[str, Any], shown: bool
-) -> None:
-    changed = Candidate(path="shop/tax.py", line=7, score=score, hunk=Hunk(path="shop/tax.py", line=7))
-    text = summary(document(of_rsi(candidates=(changed,), **facts)))
-    assert ("changed shop/tax.py:7" in text) is shown
-
-
-def test_question_may_contain_the_word_before_the_command() -> None:
-    reason = "question for human: Is the answer: 42? answer: planner answer plan.yaml t yes"
-    asked = check(
-        "manual[0]", CheckKind.MANUAL, Verdict.NEEDS_HUMAN, title="Is the answer: 42?", reason=reason
-    )
-
-    shown = summary(document(outcome("t", "T", TodoState.TESTING, asked)), width=120)
-
-    assert "    asks   Is the answer: 42?\n    answer planner answer plan.yaml t yes\n" in shown
-
-
 def test_long_message_is_limited_to_whole_lines_with_a_count() -> None:
-    failure = RSI_FAILURE.model_copy(update={"stack_trace_head": "AssertionError: " + "many words " * 100})
-    lines = summary(document(failing(failure))).splitlines()
+    found = document(of_rsi(stack_trace_head="AssertionError: " + "many words " * 100))
+    lines = summary(found).splitlines()
     first = next(index for index, line in enumerate(lines) if line.startswith("    says"))
     assert lines[first + 8] == "           and 9 more lines; -v shows them"
     assert lines[first + 9].startswith("    where")
-    assert "more lines" not in summary(document(failing(failure)), verbosity=1)
-
-
-def alike(number: int, tests: int = 1) -> Failure:
-    return RSI_FAILURE.model_copy(
-        update={
-            "signature": f"{number:012x}",
-            "stack_trace_head": f"AssertionError: {number}",
-            "tests": tuple(f"t.py::test_{number}[{each}]" for each in range(tests)),
-            "top_failing_tests": (f"t.py::test_{number}[0]",),
-        }
-    )
+    assert "more lines" not in summary(found, verbosity=1)
 
 
 def test_failures_beyond_three_are_counted_by_tests() -> None:
-    several = [alike(number, tests=2) for number in range(20)]
+    several = [
+        RSI_FAILURE.model_copy(update={"stack_trace_head": f"Error: {n}", "tests": (f"{n}[a]", f"{n}[b]")})
+        for n in range(20)
+    ]
     lines = summary(document(failing(*several)), outcomes_path=OUTCOMES).splitlines()
     also = [line.rpartition(" ")[2] for line in lines if line.startswith("    also")]
     assert also == ["1", "2", "3"]
@@ -375,53 +328,44 @@ def test_failures_beyond_three_are_counted_by_tests() -> None:
 
 def test_failure_shared_by_two_todos_is_described_once() -> None:
     shared = {"category": Category.HYGIENE_VIOLATION, "target_agent": Role.HUMAN}
-    one = RSI_FAILURE.model_copy(update=shared)
-    other = one.model_copy(update={"signature": "f" * 12})
-    first = failing(one)
-    second = failing(other).model_copy(update={"todo_id": "t3"})
-    shown = summary(document(first, second), width=100)
+    other = of_rsi(**shared, signature="f" * 12).model_copy(update={"todo_id": "t3"})
+    shown = summary(document(of_rsi(**shared), other), width=100)
     assert shown.count("says ") == shown.count("fix ") == 1
     assert "    why    HYGIENE_VIOLATION: as for t2\n    test   tests" in shown
     assert shown.count("    who    human\n") == shown.count("    rerun") == 1
 
 
-@pytest.mark.parametrize(
-    ("category", "owner", "words"),
-    [
-        (Category.TEST_REGRESSION, Owner.PRODUCT, "the product is at fault"),
+def test_reason_names_what_is_at_fault() -> None:
+    for category, owner, words in (
         (Category.HYGIENE_VIOLATION, Owner.PRODUCT, "the change is at fault"),
         (Category.HARNESS_ERROR, Owner.HARNESS, "the verifier is at fault"),
         (Category.UNKNOWN, Owner.UNKNOWN, "owner unknown"),
-    ],
-)
-def test_reason_names_what_is_at_fault(category: Category, owner: Owner, words: str) -> None:
-    failure = RSI_FAILURE.model_copy(update={"category": category, "owner": owner})
-    assert f"why    {category}: {words}, " in summary(document(failing(failure)), width=100)
+    ):
+        text = summary(document(of_rsi(category=category, owner=owner)), width=100)
+        assert f"why    {category}: {words}, " in text
 
 
-def test_plan_is_shown_by_its_name(tmp_path: Path) -> None:
-    shown = summary(samples.green_document(), plans=[samples.momentum_plan(tmp_path)])
-    assert shown.startswith("\nMomentum Strategy with RSI  examples/momentum/plan.yaml\n")
-
-
-def test_several_plans_are_grouped_under_their_names() -> None:
+def test_several_plans_are_grouped_under_their_names_which_quiet_lines_have_too() -> None:
     both = document(
         outcome("a1", "First", TodoState.DONE, plan="alpha"),
         outcome("b1", "Second", TodoState.DONE, plan="beta"),
         outcome("a2", "Third", TodoState.DONE, plan="alpha"),
         outcome("c1", "Lost", TodoState.DONE, plan="gamma"),
+        outcome("d1", "Red", TodoState.TEST_FAILED, RED, plan="gamma"),
     )
     refs = tuple(PlanRef(todo_list_id=name, path=f"{name}.yaml", digest="") for name in ("alpha", "beta"))
-    shown = summary(both.model_copy(update={"plans": refs}))
-    texts = ("alpha  alpha.yaml", " a1 ", " a2 ", "beta  beta.yaml", " b1 ", "gamma", " c1 ")
+    both = both.model_copy(update={"plans": refs})
+    shown = summary(both)
+    texts = ("alpha  alpha.yaml", " a1 ", " a2 ", "beta  beta.yaml", " b1 ", "gamma", " c1 ", " d1 ")
     places = [shown.index(text) for text in texts]
     assert places == sorted(places)
+    assert "✗ failed gamma::d1" in summary(both, verbosity=-1)
 
 
 def test_shared_tests_count_once_and_skipped_ones_separately() -> None:
     tests = samples.results("t.py", "a", "b") + samples.results("t.py", "c", outcome=TestOutcome.SKIPPED)
-    one = check("tests[0]", tests=tests)
-    shown = summary(document(outcome("t1", "One", TodoState.DONE, one, check("tests[1]", tests=tests))))
+    checks = (check(name, tests=tests) for name in ("tests[0]", "tests[1]"))
+    shown = summary(document(outcome("t1", "One", TodoState.DONE, *checks)))
     assert "2 checks  2 tests  0.21s  1 skipped\n" in shown
 
 
@@ -505,3 +449,149 @@ def test_summary_is_always_printable(
 def test_prose_never_exceeds_the_terminal_width(shown: OutcomeDocument, width: int, verbosity: int) -> None:
     text = summary(shown, width=width, verbosity=verbosity)
     assert not [line for line in text.split("\n") if wcswidth(line) > width]
+
+
+# -- the tree of a plan ------------------------------------------------------------------------------
+
+ROWS, TYPES = "tests/test_adapter.py::test_rows", "tests/test_adapter.py::test_types"
+RSI = "tests/test_indicators.py::test_rsi_values"
+SELECTED = {("t1_data_integration", "tests[0]"): [ROWS, TYPES], ("t2_indicators", "tests[0]"): [RSI, ROWS]}
+PROBLEMS = {("t2_indicators", "tests[1]"): ["ruff is not installed: install it, or take the criterion out"]}
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> LoadedPlan:
+    return momentum_plan(tmp_path)
+
+
+def tree(plan: LoadedPlan, *, verbosity: int = 0) -> str:
+    return screen_text(lambda tw: render_tree(tw, plan, SELECTED, PROBLEMS, verbosity=verbosity), width=40)
+
+
+def test_the_tree_shows_todos_criteria_and_tests_or_quietly_each_node_id_once(plan: LoadedPlan) -> None:
+    assert tree(plan, verbosity=-1).splitlines() == [ROWS, TYPES, RSI]
+    assert tree(plan) == dedent("""\
+        Momentum Strategy with RSI  (2 todos, 3 tests)
+          t1_data_integration  Data Integration Adapter  (2 criteria, 2 tests)
+            tests[0]  pytest tests/test_adapter.py -q  (2 tests)
+              tests/test_adapter.py::test_rows
+              tests/test_adapter.py::test_types
+            metrics[0]  rows_min >= 10
+          t2_indicators  Indicator & Candle Patterns  (5 criteria, 2 tests)
+            tests[0]  pytest tests/test_indicators.py -q  (2 tests)
+              tests/test_indicators.py::test_rsi_values
+              tests/test_adapter.py::test_rows
+            tests[1]  ruff check indicators
+              ! ruff is not installed: install it, or take the criterion out
+            expected_artifacts[0]  indicators/rsi.py
+            manual[0]  Does the chart look right?
+            contract_path  contracts/indicator_contract.json
+    """)
+
+
+def test_tree_shows_only_the_requested_todos(plan: LoadedPlan) -> None:
+    selected = {("t2_indicators", "tests[0]"): ["a.py::b"]}
+    shown = screen_text(lambda tw: render_tree(tw, plan, selected, todo_ids={"t2_indicators"}))
+    assert shown.splitlines()[:2] == [
+        "Momentum Strategy with RSI  (1 todo, 1 test)",
+        "  t2_indicators  Indicator & Candle Patterns  (5 criteria, 1 test)",
+    ]
+
+
+def test_todos_of_a_sub_plan_are_shown_below_their_parent(tmp_path: Path) -> None:
+    phases = unpack_bundle(Path(__file__).parents[3] / "fixtures/projects/phases.txt", tmp_path)
+    flat = load_tree(phases / "plan.yaml", boundary=phases).load_all().flat()
+
+    names = "phase-1/text-impl phase-2 phase-2/buffer-impl phase-3 phase-3/cursor phase-3/cursor/up-down"
+
+    shown = screen_text(lambda tw: render_tree(tw, flat.loaded, {}, todo_ids=names.split()))
+
+    assert shown == dedent("""\
+        A small editor in three phases  (6 todos, 0 tests)
+          phase-1/text-impl  Lines of a text  (1 criterion)
+            tests[0]  pytest tests/test_text.py -q  (0 tests)
+          phase-2  Phase 2: Buffer Management  (1 todo, 1 criterion)
+            tests[0]  pytest tests/test_integration.py -q  (0 tests)
+            buffer-impl  The buffer  (2 criteria)
+              tests[0]  pytest tests/test_text.py -q  (0 tests)
+              metrics[0]  lines >= 3
+          phase-3  Phase 3: Navigation  (1 todo)
+            cursor  The cursor  (1 todo)
+              up-down  Up and down  (1 criterion)
+                tests[0]  pytest tests/test_cursor.py -q -k 'up or down'  (0 tests)
+    """)
+
+
+DONE, FAILED, TESTING = TodoState.DONE, TodoState.TEST_FAILED, TodoState.TESTING
+
+
+def parent(todo_id: str, title: str, state: TodoState, verdict: Verdict, *own: Verdict) -> Outcome:
+    below = check("sub_plan", CheckKind.SUB_PLAN, verdict, title="phases/two.yaml", reason="p/a failed")
+    rest = [check(f"tests[{number}]", verdict=each, cmd="pytest x.py") for number, each in enumerate(own)]
+    return outcome(todo_id, title, state, below, *rest, verified=False)
+
+
+def child(todo_id: str, state: TodoState = DONE) -> Outcome:
+    verdict = Verdict.PASSED if state is DONE else Verdict.FAILED
+    return outcome(todo_id, "Some todo", state, check("tests[0]", verdict=verdict, cmd="pytest y.py"))
+
+
+PHASES = (
+    parent("phase-2", "Phase 2: Buffer Management", TESTING, Verdict.FAILED),
+    child("phase-2/buffer-tests"),
+    child("phase-2/buffer-impl", FAILED),
+    parent("phase-2/deep", "Deep", DONE, Verdict.PASSED),
+    child("phase-2/deep/x"),
+    child("other/todo"),
+)
+
+
+def lines_of(*shown: Outcome, width: int = 90, **how: Any) -> list[str]:
+    return [line.rstrip() for line in summary(document(*shown), width=width, **how).splitlines()]
+
+
+def test_todos_are_indented_below_shown_parents() -> None:
+    columns = [line for line in lines_of(*PHASES) if line[:1] in ("✓", "✗", "!")]
+    assert [line[15:40].rstrip() for line in columns] == [
+        "phase-2         Phase 2:",
+        "  buffer-tests  Some todo",
+        "  buffer-impl   Some todo",
+        "  deep          Deep (1/1",
+        "    x           Some todo",
+        "other/todo      Some todo",
+    ]
+
+
+def test_parent_line_shows_its_progress() -> None:
+    (line,) = (line for line in lines_of(*PHASES) if "phase-2 " in line and "Phase" in line)
+    assert "Phase 2: Buffer Management (2/3)" in line
+    assert "! in progress  phase-2" in line
+    assert "    why    sub_plan failed: p/a failed" in lines_of(*PHASES)
+    assert "! in progress phase-2: p/a failed" in lines_of(*PHASES, verbosity=-1), "quietly by its full id"
+    assert final_line(document(*PHASES))[0].startswith("4 done, 1 failed, 1 in progress in")
+    without_title = lines_of(parent("p", "p", DONE, Verdict.PASSED), child("p/a"))
+    assert any(line.startswith("✓ done  p    (1/1)") for line in without_title)
+    assert not any("not verified" in line for line in without_title), "it is so through its todos"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "own", "expected"),
+    [
+        (Verdict.FAILED, [], Standing.IN_PROGRESS),
+        (Verdict.FAILED, [Verdict.NOT_RUN], Standing.IN_PROGRESS),
+        (Verdict.NOT_RUN, [Verdict.PASSED], Standing.IN_PROGRESS),
+        (Verdict.NEEDS_HUMAN, [], Standing.IN_PROGRESS),
+        (Verdict.PASSED, [Verdict.NEEDS_HUMAN], Standing.NEEDS_HUMAN),
+        (Verdict.NOT_RUN, [Verdict.INCONCLUSIVE], Standing.INCONCLUSIVE),
+    ],
+)
+def test_parent_is_in_progress_while_only_its_todos_are_unfinished(
+    verdict: Verdict, own: list[Verdict], expected: Standing
+) -> None:
+    assert standing(parent("p", "P", TESTING, verdict, *own)) is expected
+
+
+def test_equally_named_tests_of_two_sub_plans_show_both_tracebacks() -> None:
+    longreprs = {(samples.PLAN, todo, "tests[0]"): [("a.py::t", todo)] for todo in ("p/a", "p/b", "q/a")}
+    shown = lines_of(*PHASES, longreprs=longreprs, verbosity=1)
+    assert [line for line in shown if line in ("p/a", "p/b", "q/a")] == ["p/a", "q/a"]

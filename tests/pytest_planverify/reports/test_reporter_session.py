@@ -76,7 +76,6 @@ def test_only_a_passed_criterion_is_reported_as_passed(
     verdict: str, keys: dict[str, Any], outcomes: list[str]
 ) -> None:
     (found,) = merged(check("artifact", verdict, reason="because", **keys)).values()
-
     assert (("from_run", "r0") in found.reports[0]["user_properties"]) == bool(keys.get("taken_from"))
     assert [report["outcome"] for report in found.reports] == outcomes
 
@@ -104,7 +103,6 @@ def test_failure_has_the_reason_and_the_diagnosis(pytestconfig: pytest.Config) -
 )
 def test_test_without_worker_reports_has_the_recorded_outcome(outcome: str, expected: str) -> None:
     found = merged(check("test", "failed", tests=[{"nodeid": "a.py::test_x", "outcome": outcome}]))
-
     decisive = found["a.py::test_x"].reports[-2]
     assert decisive["outcome"] == expected
     assert ("wasxfail" in decisive) == outcome.startswith("x")
@@ -167,44 +165,26 @@ def test_options_are_routed_by_the_table(
 ) -> None:
     found = given(options)
     reporting = " ".join(reporting_start(found).args)
-
     assert worker(found).args == (*in_worker.split(), "tests")
     assert confirmation(found).args == (*in_confirmation.split(), "tests")
     assert reporting.replace("--cov-report term", "--cov-report=term") == in_reporting
 
 
-def test_remaining_addopts_are_passed_to_workers() -> None:
-    found = given(ini="-rA --strict-markers -k quick", environment="--html=a.html -v")
-
-    start = worker(found)
-
+def test_remaining_addopts_are_passed_to_workers_also_beside_options_of_the_command() -> None:
+    start = worker(given(ini="-rA --strict-markers -k quick", environment="--html=a.html -v"))
     assert start.args == ("-o", "addopts=", "--strict-markers", "-k", "quick", "-v", "tests")
     assert start.env == {"PYTEST_ADDOPTS": ""}
+    covered = worker(given(ini="--cov=shop --cov-fail-under=80"), "tests --cov-report=xml")
+    options = "-o addopts= --cov=shop --cov-fail-under=80 tests --cov-report=xml"
+    assert " ".join(covered.args) == options
 
 
 def test_reporters_of_a_command_override_those_of_the_run() -> None:
     found = given("--json-report --cov=shop --junitxml=j.xml")
     command = "tests --json-report --cov=other --cov-fail-under=9"
-
     start = worker(found, command)
-
     assert start.args == ("--junitxml=/run/unused", *command.split())
     assert "COVERAGE_FILE" not in start.env
-
-
-def test_coverage_that_addopts_request_applies_to_a_command_with_further_options_of_it() -> None:
-    found = given(ini="--cov=shop --cov-fail-under=80")
-
-    start = worker(found, "tests --cov-report=xml")
-
-    assert start.args == (
-        "-o",
-        "addopts=",
-        "--cov=shop",
-        "--cov-fail-under=80",
-        "tests",
-        "--cov-report=xml",
-    )
 
 
 @pytest.mark.parametrize(
@@ -223,18 +203,14 @@ def test_command_without_a_plugin_of_the_run_gets_none_of_its_options(
 ) -> None:
     words = ["--junitxml=j.xml", "--cov=shop", "--no-cov", "--strange", "1"]
     quiet = [] if "terminal" in command else ["-q", "--tb=short"]
-
     found = options_for([*words, "-q", "--tb=short"], command.split(), autoload=autoload)
-
     assert found == (*kept.split(), *quiet)
 
 
 def test_confirmation_drops_reporters_but_keeps_options_that_affect_the_verdict() -> None:
     reporters = "--html=a.html -rA --json-report --log-file=l"
     command = f"tests {reporters} --cov=shop --cov-fail-under=9 --max-warnings=2 -k a"
-
     start = confirmation(given(), command)
-
     assert " ".join(start.args) == "tests --cov=shop --cov-fail-under=9 --max-warnings=2 -k a --cov-report="
     assert start.env["COVERAGE_FILE"].startswith(str(SCRATCH))
 
@@ -242,7 +218,6 @@ def test_confirmation_drops_reporters_but_keeps_options_that_affect_the_verdict(
 def test_coverage_source_folder_is_made_absolute(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     found = GivenOptions(command_line=("--cov=src", "--cov=shop"), directory=tmp_path)
-
     assert reporting_start(found).args == (f"--cov={tmp_path / 'src'}", "--cov=shop")
 
 
@@ -254,14 +229,10 @@ def test_run_without_reporters_needs_no_reporting_session(pytestconfig: pytest.C
         if not str(getattr(plugin, "__file__", own)).endswith("conftest.py")
         and type(plugin).__module__ != "__channelexec__"  # added by xdist in its workers
     ]
-
     assert not is_reporting_needed(given("-q -x -n2 --strict-markers --planverify-scope=all"), plugins, ())
 
 
-@pytest.mark.parametrize(
-    "options",
-    ["-rA", "--html=a", "--strange=x", "--cov", "--alluredir=a"],
-)
+@pytest.mark.parametrize("options", ["-rA", "--html=a", "--strange=x", "--cov", "--alluredir=a"])
 def test_reporter_or_unknown_option_needs_a_reporting_session(options: str) -> None:
     assert is_reporting_needed(given(options), (), ())
     everywhere = options != "-rA"  # in an ini file alone it does not count
@@ -271,8 +242,7 @@ def test_reporter_or_unknown_option_needs_a_reporting_session(options: str) -> N
 
 def test_plugin_with_reporting_hooks_needs_a_reporting_session() -> None:
     listening, silent = ModuleType("loud_plugin"), ModuleType("other_plugin")
-    listening.pytest_runtest_logreport = lambda report: None  # type: ignore[attr-defined]
-
+    listening.pytest_runtest_logreport = lambda report: None
     assert is_reporting_needed(given(), [("loud", listening)], ())
     assert not is_reporting_needed(given(), [("other", silent), ("blocked", SimpleNamespace())], ())
     for name in (ANNOTATIONS, f"{ANNOTATIONS}.plugin"):  # of the entry point, and in PYTEST_PLUGINS
@@ -285,10 +255,8 @@ def test_conftest_with_reporting_hooks_needs_a_reporting_session(tmp_path: Path)
     (tmp_path / "tests/unit").mkdir(parents=True)
     (tmp_path / "tests/conftest.py").write_text("def pytest_terminal_summary(terminalreporter): pass\n")
     (tmp_path / "tests/unit/conftest.py").write_text("def pytest_configure(config): pass\n")
-
     root = str(tmp_path)
     found = conftest_texts(root, ("tests/unit/test_a.py::test_x",))
-
     assert ["configure" in text for text in found] == [False, True]
     assert is_reporting_needed(given(), (), found)
     assert not is_reporting_needed(given(), (), found[1:])

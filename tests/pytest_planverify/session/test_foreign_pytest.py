@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from text_bundles import write_files
 
-from planner.model.evidence import ExceptionFact
+from planner.model.evidence import Evidence, ExceptionFact
 from planner.model.verdicts import EvidenceKind, Phase, Side, TestOutcome, Verdict, Witness
 from pytest_planverify.checks.result import JudgedCommand, Judgement
 from pytest_planverify.session.foreign_pytest import read_report, run_foreign, without_reports
@@ -62,6 +63,7 @@ def test_printed_traceback(): assert "ok" in "Traceback:\\nZeroDivisionError: di
 def test_group(): raise ExceptionGroup("two", [ValueError(1), KeyError(2)])
 def test_hidden(): pytest.fail("it broke", pytrace=False)
 """
+BROKEN = {"spec_import.py": "import no_such_thing\n", "spec_syntax.py": "def test_a(:\n"}
 
 
 def pytest_run(
@@ -80,19 +82,20 @@ def pytest_run(
 
 @pytest.fixture(
     scope="module",
-    params=[(Witness.JSON_REPORT, "no"), (Witness.JUNIT_XML, "line")],
-    ids=lambda param: "-".join(param),
+    params=[
+        (Witness.JSON_REPORT, "--tb=no --json-report --json-report-file own.json"),
+        (Witness.JUNIT_XML, "--tb=line"),
+    ],
+    ids=["json", "junit"],
 )
 def judgement(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Judgement:
-    """Return the judgement of the tests by either report, whatever style of tracebacks they ask for."""
-    witness, style = request.param
+    """Return the judgement of the tests by either report, whatever tracebacks and reports they ask for."""
+    witness, options = request.param
     folder = tmp_path_factory.mktemp("project")
-    (folder / "wallet.py").write_text(
-        "class NotFound(LookupError): pass\ndef pay(kind): raise kind('msg')\n"
-    )
-    (folder / "pytest.ini").write_text("[pytest]\npython_files = spec_*.py\npythonpath = .\n")
-    (folder / "spec_x.py").write_text(FAILURES)
-    return pytest_run(folder, TESTS, f"--tb={style}", "spec_x.py", witness=witness)
+    wallet = "class NotFound(LookupError): pass\ndef pay(kind): raise kind('msg')\n"
+    ini = "[pytest]\npython_files = spec_*.py\npythonpath = .\naddopts = --continue-on-collection-errors\n"
+    write_files(folder, {"wallet.py": wallet, "pytest.ini": ini, "spec_x.py": FAILURES, **BROKEN})
+    return pytest_run(folder, TESTS, *options.split(), "spec_x.py", *BROKEN, witness=witness)
 
 
 def test_every_outcome_is_read_with_its_node_id_from_json_or_junit(judgement: Judgement):
@@ -112,15 +115,22 @@ def test_every_outcome_is_read_with_its_node_id_from_json_or_junit(judgement: Ju
     assert dict(judgement.properties)["rows"] == 3
 
 
-def test_all_failures_of_a_test_are_read(judgement: Judgement):
-    found = [each for each in judgement.evidence if each.nodeid == "test_x.py::test_fails_twice"]
-
-    assert [evidence.phase for evidence in found] == [Phase.CALL, Phase.TEARDOWN]
+def test_all_failures_of_tests_and_of_collection_are_read(judgement: Judgement):
+    found = {each: list[Evidence]() for each in ("test_x.py::test_fails_twice", *BROKEN)}
+    for each in judgement.evidence:
+        found.get(str(each.nodeid), []).append(each)
+    twice, (not_imported,), (not_compiled,) = found.values()
+    assert [evidence.phase for evidence in twice] == [Phase.CALL, Phase.TEARDOWN]
+    assert not_imported.kind is not_compiled.kind is EvidenceKind.COLLECTION
+    assert "No module named 'no_such_thing'" in not_imported.headline
+    assert not_compiled.headline.endswith("SyntaxError: invalid syntax")
 
 
 def test_type_and_frames_of_any_exception_are_read_from_either_report(judgement: Judgement):
     found: dict[str, ExceptionFact] = {}
     for each in judgement.evidence:
+        if each.kind is EvidenceKind.COLLECTION:
+            continue
         found.setdefault(str(each.nodeid).partition("::test_")[2], each.exceptions[0])
 
     frames = {
@@ -154,97 +164,63 @@ def test_type_and_frames_of_any_exception_are_read_from_either_report(judgement:
     assert places == ([[14], [15]] if judgement.witness is Witness.JSON_REPORT else [[], []])
 
 
-def test_report_options_of_the_command_are_replaced_with_their_values(tmp_path: Path):
-    options = ("--json-report", "--json-report-file", "own.json")
-    judgement = pytest_run(tmp_path, "def test_1(): pass\n", *options)
-
-    assert judgement.verdict is Verdict.PASSED
-
-
 def test_a_repeated_run_writes_no_report_in_place_of_that_of_the_first():
     words = "-x --junitxml=own.xml --html own.html --json-report --maxfail 2 test_x.py"
-
     assert without_reports(words.split()) == ["-x", "--maxfail", "2", "test_x.py"]
 
 
 def test_successful_session_without_a_passed_test_is_vacuous(tmp_path: Path):
     judgement = pytest_run(tmp_path, "import pytest\n@pytest.mark.xfail\ndef test_1(): assert 0\n")
-
     assert judgement.verdict is Verdict.FAILED
     assert [evidence.vacuous for evidence in judgement.evidence] == ["only_xfailed"]
 
 
-def test_import_error_is_a_failed_collection(tmp_path: Path):
-    judgement = pytest_run(tmp_path, "import no_such_thing\n", witness=Witness.JUNIT_XML)
-
-    assert judgement.verdict is Verdict.FAILED
-    (evidence,) = judgement.evidence
-    assert (evidence.kind, evidence.nodeid) == (EvidenceKind.COLLECTION, "test_x.py")
-
-
-SEGFAULT = "import os, signal\ndef test_1(): os.kill(os.getpid(), signal.SIGSEGV)\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "reason"),
-    [("def test_1(): pass\n", ("--no-such-option",), "unrecognized arguments"), (SEGFAULT, (), "SIGSEGV")],
-    ids=["refused", "killed"],
-)
-def test_session_without_a_report_is_judged_by_its_exit(
-    text: str, options: tuple[str, ...], reason: str, tmp_path: Path
-):
-    judgement = pytest_run(tmp_path, text, *options, witness=Witness.EXIT_CODE)
-
-    assert judgement.verdict is Verdict.FAILED
-    assert reason in judgement.evidence[0].headline
+def test_refused_option_is_the_headline_of_a_session_without_a_report(tmp_path: Path):
+    refused = pytest_run(tmp_path, "def test_1(): pass\n", "--no-such-option", witness=Witness.EXIT_CODE)
+    assert refused.verdict is Verdict.FAILED
+    assert "unrecognized arguments" in refused.evidence[0].headline
 
 
 def test_endless_process_is_ended_at_its_limit(tmp_path: Path):
     sleeps = "import time\ndef test_1(): time.sleep(60)\n"
     judgement = pytest_run(tmp_path, sleeps, witness=Witness.EXIT_CODE, seconds=0.5)
-
     assert judgement.verdict is Verdict.FAILED
     assert judgement.evidence[-1].timed_out
 
 
-@pytest.mark.parametrize("late", [False, True], ids=["in a test", "after the tests"])
-def test_exit_status_that_is_none_of_pytest_is_the_death_of_the_process(late: bool, tmp_path: Path):
-    die = "lambda: os._exit(7)"
-    text = f"import atexit, os\ndef test_1(): {f'atexit.register({die})' if late else f'({die})()'}\n"
-
-    judgement = pytest_run(tmp_path, text, witness=Witness.JSON_REPORT if late else Witness.EXIT_CODE)
-
-    end = judgement.evidence[0].process
-    assert end is not None
-    assert (judgement.verdict, end.exit_code, end.complete) == (Verdict.FAILED, 7, False)
+@pytest.mark.parametrize(
+    ("body", "witness", "end"),
+    [
+        ("os.kill(os.getpid(), 11)", Witness.EXIT_CODE, (None, "SIGSEGV")),
+        ("os._exit(127)", Witness.EXIT_CODE, (127, None)),
+        ("atexit.register(os._exit, 7)", Witness.JSON_REPORT, (7, None)),
+    ],
+    ids=["signal", "status of a shell without the program", "after the tests"],
+)
+def test_end_that_is_none_of_pytest_is_the_death_of_the_process(
+    body: str, witness: Witness, end: tuple[int | None, str | None], tmp_path: Path
+):
+    judgement = pytest_run(tmp_path, f"import atexit, os\ndef test_1(): {body}\n", witness=witness)
+    process = judgement.evidence[0].process
+    assert (process.exit_code, process.signal) == end
+    assert (judgement.verdict, process.complete) == (Verdict.FAILED, False)
 
 
 def test_interpreter_that_a_shim_does_not_find_is_not_at_fault_in_the_product(tmp_path: Path):
     shim = tmp_path / "python3.9"
     shim.write_text("#!/bin/sh\nprintf 'pyenv: python3.9: \\033[1mcommand not found' >&2\nexit 127\n")
     shim.chmod(0o755)
-
     judgement = run_foreign(
         COMMAND, (str(shim), "-m", "pytest"), ("test_x.py",), root=tmp_path, env=os.environ, folder=tmp_path
     )
-
     command = judgement.evidence[0].command
-    assert command is not None
     assert (judgement.verdict, command.found) == (Verdict.INCONCLUSIVE, False)
     assert (judgement.reason or "").endswith("cannot be started: pyenv: python3.9: command not found")
 
 
-def test_conftest_that_exits_like_a_shell_is_no_missing_interpreter(tmp_path: Path):
-    (tmp_path / "conftest.py").write_text("import os\nos._exit(127)\n")
-    judgement = run_foreign(COMMAND, PYTEST, ("-q",), root=tmp_path, env=os.environ, folder=tmp_path)
-    assert judgement.verdict is Verdict.FAILED
-
-
 def test_unexplained_exit_status_fails(tmp_path: Path):
     (tmp_path / "conftest.py").write_text("def pytest_sessionfinish(session): session.exitstatus = 1\n")
-
     judgement = pytest_run(tmp_path, "def test_1(): pass\n")
-
     assert judgement.verdict is Verdict.FAILED
     assert [test.outcome for test in judgement.tests] == [TestOutcome.PASSED]
 
@@ -255,25 +231,19 @@ def test_unexplained_exit_status_fails(tmp_path: Path):
 )
 def test_invalid_report_is_refused(content: str, witness: Witness, tmp_path: Path):
     (tmp_path / "r").write_text(content)
-
     with pytest.raises((ValueError, KeyError, TypeError, AttributeError, SyntaxError, OverflowError)):
         read_report(tmp_path / "r", witness)
 
 
-@pytest.mark.parametrize("make", ["os.mkfifo", "os.mkdir"])
-def test_report_replaced_by_a_pipe_or_a_folder_is_no_witness(make: str, tmp_path: Path):
-    place = str(tmp_path / "foreign.xml")
+def test_report_replaced_by_a_pipe_or_a_folder_is_no_witness(tmp_path: Path):
+    """The first attempt, whose option is refused, leaves a folder in the place; the second one a pipe."""
     (tmp_path / "conftest.py").write_text(
         "import atexit, os\n"
-        "def replace(path):\n    if os.path.isfile(path): os.unlink(path)\n"
-        f"    if not os.path.exists(path): {make}(path)\n"
-        f"atexit.register(replace, {place!r})\n"
+        "def replace(path):\n    if not os.path.exists(path): return os.mkdir(path)\n"
+        "    os.unlink(path)\n    os.mkfifo(path)\n"
+        f"atexit.register(replace, {str(tmp_path / 'foreign.xml')!r})\n"
     )
 
-    assert pytest_run(tmp_path, "def test_1(): pass\n", witness=Witness.EXIT_CODE).witness
-
-
-def test_headline_of_a_file_that_does_not_compile_is_the_syntax_error(tmp_path: Path):
-    (evidence,) = pytest_run(tmp_path, "def test_a(:\n", witness=Witness.JSON_REPORT).evidence
-
-    assert evidence.headline.endswith("SyntaxError: invalid syntax")
+    assert pytest_run(tmp_path, "def test_1(): pass\n", witness=Witness.EXIT_CODE).verdict is Verdict.FAILED
+    with pytest.raises(OSError, match="directory"):
+        read_report(tmp_path, Witness.JUNIT_XML)

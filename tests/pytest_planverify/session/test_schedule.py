@@ -11,6 +11,7 @@ import pytest
 from example_project import todo
 from hypothesis import given
 from hypothesis import strategies as st
+from text_bundles import write_files
 
 from planner.planfile.loader import LoadedPlan, load_plan
 from planner.planfile.tree import FlatPlan, load_tree
@@ -60,20 +61,17 @@ def test_independent_todos_run_concurrently(tmp_path: Path):
         todo("b", "pytest b.py", after=("a",)),
         todo("c", "pytest c.py"),
     )
-
     assert waves(schedule_of(plan)) == [["a.0", "a.1", "c.0"], ["b.0"]]
 
 
 def test_dependency_outside_the_run_is_not_awaited(tmp_path: Path):
     plan = plan_of(tmp_path, todo("a", "ruff check ."), todo("b", "pytest b.py", after=("a",)))
-
     assert waves(schedule_of(plan, only="b")) == [["b.0"]]
 
 
 def test_commands_with_known_verdicts_are_not_scheduled(tmp_path: Path):
     plan = plan_of(tmp_path, todo("a", "pytest a.py", "pytest b.py"), todo("b", "pytest c.py"))
     schedule = schedule_of(plan, taken={("a", "tests[0]"), ("b", "tests[0]")})
-
     assert [each.id for each in schedule.finished_todos()] == ["b"]
     assert waves(schedule) == [["a.1"]]
 
@@ -84,11 +82,7 @@ def test_parent_and_its_dependents_wait_for_the_sub_plan(tmp_path: Path):
     parent = todo("p", "pytest b.py", sub_plan="sub.json")
     plan_of(tmp_path, todo("after", "pytest a.py", after=("p",)), parent)
     flat = load_tree(tmp_path / "plan.yaml").load_all().flat()
-
     assert waves(Schedule(flat, flat.loaded.plan.items)) == [["p/x.0"], ["p.0"], ["after.0"]]
-
-
-# -- any plan, workers end in any order --------------------------------------------------------------
 
 
 @st.composite
@@ -105,10 +99,7 @@ def plans(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 @given(items=plans(), data=st.data(), lanes=st.integers(1, 3))
 def test_every_command_is_scheduled_once_after_its_dependencies(
-    items: list[dict[str, Any]],
-    data: st.DataObject,
-    lanes: int,
-    tmp_path_factory: pytest.TempPathFactory,
+    items: list[dict[str, Any]], data: st.DataObject, lanes: int, tmp_path_factory: pytest.TempPathFactory
 ):
     plan = plan_of(tmp_path_factory.mktemp("plan"), *items)
     schedule = schedule_of(plan)
@@ -132,44 +123,29 @@ def test_every_command_is_scheduled_once_after_its_dependencies(
     assert finished == {item["id"] for item in items}
 
 
-# -- worker commands ---------------------------------------------------------------------------------
-
 AS_MODULE = (sys.executable, "-m", "pytest")
 SCRIPT = Path(sys.executable).with_name("pytest")
 
 
 @pytest.mark.parametrize(
-    ("command", "is_pytest"),
-    [
-        ("pytest --frobnicate a.py", True),
-        ("PYTHONPATH=src pytest a.py", True),
-        ("ruff check .", False),
-        (".venv/bin/python -m pytest a.py", False),
-        ("PYTHONHASHSEED=1 pytest a.py", False),
-        ("LC_ALL=C pytest a.py", False),
-    ],
-)
-def test_only_pytest_commands_of_this_interpreter_are_workers(
-    command: str, is_pytest: bool, tmp_path: Path
-):
-    assert only_job(plan_of(tmp_path, todo("a", command))).is_pytest is is_pytest
-
-
-@pytest.mark.parametrize(
     ("module", "command", "is_pytest"),
     [
+        ("a.py", "pytest --frobnicate a.py", True),
+        ("a.py", "PYTHONPATH=src pytest a.py", True),
+        ("a.py", "ruff check .", False),
+        ("a.py", ".venv/bin/python -m pytest a.py", False),
+        ("a.py", "PYTHONHASHSEED=1 pytest a.py", False),
+        ("a.py", "LC_ALL=C pytest a.py", False),
         ("random.py", "pytest a.py", True),
         ("random.py", "python -m pytest a.py", False),
         ("random/__init__.py", "PYTHONPATH=lib:. pytest a.py", False),
         ("random/__init__.py", "PYTHONPATH=lib pytest a.py", True),
     ],
 )
-def test_command_that_finds_a_module_named_like_one_of_python_first_is_no_worker(
+def test_only_pytest_commands_of_this_interpreter_that_find_its_own_modules_first_are_workers(
     module: str, command: str, is_pytest: bool, tmp_path: Path
 ):
-    (tmp_path / module).parent.mkdir(exist_ok=True)
-    (tmp_path / module).touch()
-
+    write_files(tmp_path, {module: ""})
     assert only_job(plan_of(tmp_path, todo("a", command))).is_pytest is is_pytest
 
 
