@@ -106,7 +106,6 @@ def test_a_branch_that_passes_breaks_the_streak_of_flaky_verifications():
     run.is_red("t1", Category.FLAKY_TEST)
     run.is_red("t1_branch_01", Category.FLAKY_TEST)
     run.is_done("t1_branch_01")
-
     run.fails("t1", Category.FLAKY_TEST)
 
     assert goes_on(run)
@@ -114,7 +113,6 @@ def test_a_branch_that_passes_breaks_the_streak_of_flaky_verifications():
 
 def test_a_done_todo_resets_the_count_of_consecutive_failures():
     run = Told(*map(todo, ("t1", "t2", "t3", "t4")), max_branch_depth=0, halt={"consecutive_failures": 2})
-
     run.is_red("t1")
     run.is_done("t2")
     run.is_red("t3")
@@ -134,38 +132,6 @@ def test_creating_more_new_files_than_file_growth_allows_halts_the_run(
     if halts:
         assert halt_of(run).rule == "halt-on-file-growth"
         assert run.life() == "halted"
-
-
-# Budgets
-
-
-@pytest.mark.parametrize(("seconds", "halts"), [(60, False), (61, True)])
-def test_the_wall_clock_budget_counts_from_the_start_of_the_run(seconds: int, halts: bool):
-    run = Told(todo(), budget={"wall_seconds": 60})
-
-    run.waits(seconds)
-
-    assert goes_on(run) is not halts
-
-
-# Limits of branches
-
-
-def test_a_branch_past_its_lifetime_is_cancelled_and_escalated():
-    run = Told(todo(), branch_timeout_seconds=600)
-    run.is_red()
-    run.waits(600)
-    assert goes_on(run)
-    assert run.life("t1_branch_01") == "active"
-
-    run.waits(1)
-
-    assert [each.todo_id for each in run.last_of(Cancel)] == ["t1_branch_01"]
-    assert run.life("t1_branch_01") == "failed"
-    assert [(each.kind.value, each.rule) for each in run.questions] == [("review", "branch-lifetime")]
-
-
-# Notifications
 
 
 def test_a_person_is_alerted_after_notify_after_n_failures_failed_branches():

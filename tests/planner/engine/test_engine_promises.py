@@ -63,19 +63,6 @@ def test_a_sub_plan_inherits_and_may_only_tighten_the_policy_of_its_parent_plan(
     assert [each.kind.value for each in run.questions] == asked
 
 
-def test_verification_continues_while_a_budget_question_is_open():
-    limits: dict[str, Any] = {"halt": {"budget": "ask"}, "budget": {"cycles": 3}}
-    run = Told(todo("t1", priority=5), todo("t2", priority=0), **limits, run={"jobs": 2})
-    run.is_red("t1")
-    run.works("t1_branch_01")
-    run.is_red("t2")  # the last cycle of the budget
-
-    run.passes("t1_branch_01")
-
-    assert "t1" in run.verifying
-    assert "budget" in run.state.questions
-
-
 def test_control_characters_and_line_breaks_are_removed_from_human_input():
     run = Told(todo(), auto_fix_mode=False)
     run.is_red()

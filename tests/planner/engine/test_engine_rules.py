@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from engine_telling import START, Told, todo
 
-from planner.engine import fold, start, step
+from planner.engine import fold
 from planner.errors import RefusedEvent
-from planner.model.actions import AskHuman, Cancel, Halt, PublishPlan, Verify
+from planner.model.actions import AskHuman, Halt, Verify
 from planner.model.events import (
     BranchChanges,
     BudgetSpent,
     ClockTicked,
     ConflictFound,
     Decision,
+    RunStarted,
     WorkFinished,
-    WorkStarted,
 )
 from planner.model.plan import Todo
 from planner.model.taxonomy import Category
@@ -29,18 +29,10 @@ if TYPE_CHECKING:
     from planner.model.events import Event
 
 
+PLAN = Told(todo("t1")).submission
+
+
 # Limits, conflicts and refusals
-
-
-def test_a_turn_that_exceeds_its_timeout_is_cancelled():
-    run = Told(todo(timeout_seconds=60, max_retries=1))
-    run.tell(WorkStarted(at=run.now, todo_id="t1"))
-    run.waits(59)
-    assert run.last == ()
-
-    run.waits(2)
-
-    assert [each.todo_id for each in run.last_of(Cancel)] == ["t1"]
 
 
 def test_pre_existing_failures_are_split_off_a_limited_number_of_times():
@@ -83,17 +75,6 @@ def test_an_exhausted_budget_halts_a_run_even_if_violations_ask_a_person():
     assert halt.because == "the plan's budget allows no further turn of work (tokens: 10 spent, 10 allowed)"
 
 
-def test_a_todo_that_passes_without_work_is_done_after_the_budget_is_used_up():
-    run = Told(todo("t1"), todo("t2", dependencies=("t1",)), budget={"cycles": 1})
-    run.works("t1")
-    run.passes("t1")
-    assert (run.verifying, run.rules[-1]) == (["t2"], "verified-without-a-turn")
-
-    run.passes("t2")
-
-    assert run.state.plan_state is PlanState.COMPLETED
-
-
 def test_todos_with_a_detected_file_conflict_no_longer_run_in_parallel():
     run = Told(
         todo("t1", allowed_files=("src/a.py",)),
@@ -110,19 +91,6 @@ def test_todos_with_a_detected_file_conflict_no_longer_run_in_parallel():
     assert run.started == ["t2"]
     run.is_done("t2")
     assert run.started == ["t3"]
-
-
-def test_a_late_result_of_work_that_a_conflict_repeats_is_refused():
-    run = Told(todo("t1"), todo("t2"))
-    run.works("t1")
-    run.works("t2")
-    (cancelled,) = run.last_of(Verify)
-    run.tell(ConflictFound(at=run.now, todo_ids=("t1", "t2")))
-
-    with pytest.raises(RefusedEvent) as refusal:
-        run.outcome(run.good("t2"), answers=cancelled.seq)
-
-    assert refusal.value.rule == "late-answer"
 
 
 def test_a_delay_past_the_latest_representable_time_is_capped():
@@ -177,60 +145,36 @@ def test_an_outcome_without_checks_counts_as_unproved_if_the_run_allows_it():
     assert not run.state.todos["t1"].verified
 
 
-def test_before_run_started_only_clock_events_are_accepted():
-    state, _ = start(Told(todo("t1")).submission)
-
+@pytest.mark.parametrize(
+    ("events", "rule"),
+    [
+        ([], "no-plan"),
+        ([ClockTicked(at=START)], "no-plan"),
+        ([PLAN, WorkFinished(at=START, todo_id="t1")], "run-not-started"),
+        ([PLAN, RunStarted(at=START), ConflictFound(at=START, todo_ids=("t1", "t1"))], "no-conflict"),
+        ([PLAN, RunStarted(at=START), BudgetSpent(at=START, todo_id="t9", tokens=1)], "unknown-todo"),
+    ],
+)
+def test_an_event_that_does_not_fit_what_came_before_is_refused_with_its_rule(
+    events: list[Event], rule: str
+):
     with pytest.raises(RefusedEvent) as refusal:
-        step(state, WorkFinished(at=START, todo_id="t1"))
-    after, actions = step(state, ClockTicked(at=START))
-
-    assert str(refusal.value) == "work_finished comes before run_started; start with run_started"
-    assert refusal.value.rule == "run-not-started"
-    assert (after.plan_state, actions) == ("ready", ())
-
-
-def test_the_first_event_must_submit_a_plan():
-    for events in ([], [ClockTicked(at=START)]):
-        with pytest.raises(RefusedEvent) as refusal:
-            fold(events)
-        assert refusal.value.rule == "no-plan"
+        fold(events)
+    assert refusal.value.rule == rule
 
 
 @pytest.mark.parametrize(
-    ("changes", "rule", "message"),
-    [
-        ({"max_debug_attempts": 0}, "no-attempts", "a branch without attempts repairs nothing"),
-        ({"allowed_files": ("docs/**",)}, "no-wider-files", "widen allowed_files in the plan"),
-    ],
+    ("changes", "rule"),
+    [({"max_debug_attempts": 0}, "no-attempts"), ({"allowed_files": ("docs/**",)}, "no-wider-files")],
 )
-def test_an_approval_with_invalid_changes_is_refused(
-    changes: dict[str, Any], rule: str, message: str
-) -> None:
+def test_an_approval_with_invalid_changes_is_refused(changes: dict[str, Any], rule: str) -> None:
     run, question = asked_about_a_branch(todo(allowed_files=("src/**",)))
     before = run.state
-
-    with pytest.raises(RefusedEvent, match=message) as refusal:
+    with pytest.raises(RefusedEvent) as refusal:
         run.decides(Decision.MODIFY, question, changes=BranchChanges.model_validate(changes))
 
     assert refusal.value.rule == rule
     assert run.state is before
-
-
-@pytest.mark.parametrize(
-    ("event", "rule"),
-    [
-        (ConflictFound(at=START, todo_ids=("t1", "t1")), "no-conflict"),
-        (ConflictFound(at=START, todo_ids=("t1", "t2")), "illegal-transition"),
-        (BudgetSpent(at=START, todo_id="t9", tokens=1), "unknown-todo"),
-    ],
-)
-def test_an_event_that_does_not_fit_the_state_is_refused_with_its_rule(event: Event, rule: str) -> None:
-    run = Told(todo("t1"), todo("t2", dependencies=("t1",)))
-
-    with pytest.raises(RefusedEvent) as refusal:
-        run.tell(event)
-
-    assert refusal.value.rule == rule
 
 
 def asked_about_a_branch(*todos: Todo, **policy: Any) -> tuple[Told, AskHuman]:
@@ -279,29 +223,6 @@ def test_a_branch_is_created_as_proposed_and_only_by_an_approval_with_its_id_and
     assert run.started == ["t1_branch_01"]
     assert run.record("t1_branch_01").todo == question.branch
     assert (run.state.plan_state, set(run.state.questions)) == ("executing", set())
-
-
-def test_a_high_risk_todo_and_its_branches_start_only_after_approval():
-    run = Told(*(todo(f"t{at}", risk_level=risk) for at, risk in enumerate(("LOW", "HIGH", "MEDIUM"))))
-    assert [each.kind.value for each in run.questions] == ["approve_start"]
-    assert run.started == ["t0", "t2"]
-
-    run.decides(Decision.APPROVE, run.questions[0])
-    assert run.started == ["t1"]
-
-    run.is_red()
-    assert [each.kind.value for each in run.questions] == ["approve_branch"]
-
-
-def test_every_published_plan_has_a_digest_chained_to_its_predecessor():
-    run = Told(todo("t1"), todo("t2"))
-    run.is_red("t1")
-    run.is_red("t2")
-
-    published = run.all_of(PublishPlan)
-
-    assert [each.version for each in published] == [2, 3]
-    assert [each.previous for each in published] == ["sha256:plan", published[0].digest]
 
 
 def test_approve_similar_covers_open_questions_and_later_failures_of_that_class():
