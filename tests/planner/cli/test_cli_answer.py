@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from planner_command import Command, Ran, done, failed, with_test
+from planner_command import Command, done, failed, with_test
 
 
 @pytest.fixture
@@ -21,9 +21,6 @@ def asked(command: Command) -> dict[str, dict[str, Any]]:
     """Return the outstanding actions by todo; a branch is listed under the todo that it repairs."""
     told = command("next", "plan.yaml", "--json", "--full").json
     return {each.get("parent_id") or each["todo_id"]: each for each in told.get("actions", [])}
-
-
-# --- branches --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -96,17 +93,9 @@ def test_files_beyond_the_proposal_are_wrong_usage(command: Command):
     assert "'other/**' is not within the proposed files" in ran.err
 
 
-def test_an_approval_must_name_the_digest_of_the_question(asking: Command):
+def test_an_approval_may_name_the_digest_of_the_question(asking: Command):
     digest = asked(asking)["a"]["digest"]
-
-    refused = asking("approve", "plan.yaml", "a", "--digest", "sha256:0")
-
-    assert refused.status == 2
-    assert refused.err.count("\n") == 1
     assert asking("approve", "plan.yaml", "a", "--digest", digest).status == 0
-
-
-# --- questions -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -251,32 +240,23 @@ def test_an_approval_after_an_in_place_edit_belongs_to_the_same_run(command: Com
     assert [each.name for each in (command.folder / ".planverify/logs").iterdir()] == ["shop.jsonl"]
 
 
-# --- refusals --------------------------------------------------------------------------------------------
-
-REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
-    "nothing is asked": (("answer", "a", "yes"), "a"),
-    "no such todo": (
-        ("answer", "aa", "yes"),
-        "there is no todo 'aa' in the plan; did you mean 'a'?",
-    ),
-    "no answer": (("answer", "a"), "Missing argument"),
-    "no such branch": (("approve", "a_branch_02"), "did you mean 'a_branch_01'"),
-    "no such branch to reject": (
-        ("reject", "nothing"),
-        "there is no such request for approval",
-    ),
-    "no changes": (("modify", "a"), "no change is given; use --role"),
-    "no such role": (("modify", "a", "--role", "king"), "role"),
-    "no attempts": (("modify", "a", "--attempts", "0"), "--attempts"),
-}
-
-
-@pytest.mark.parametrize("row", REFUSED)
-def test_a_refused_answer_changes_nothing(asking: Command, row: str):
-    (name, *words), said = REFUSED[row]
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("answer plan.yaml a yes", "a"),
+        ("answer plan.yaml aa yes", "there is no todo 'aa' in the plan; did you mean 'a'?"),
+        ("answer plan.yaml a", "Missing argument"),
+        ("approve plan.yaml a_branch_02", "did you mean 'a_branch_01'"),
+        ("approve plan.yaml a --digest sha256:0", "sha256:0"),
+        ("reject plan.yaml nothing", "there is no such request for approval"),
+        ("modify plan.yaml a", "no change is given; use --role"),
+        ("modify plan.yaml a --role king", "role"),
+        ("modify plan.yaml a --attempts 0", "--attempts"),
+    ],
+)
+def test_a_refused_answer_changes_nothing(asking: Command, words: str, said: str):
     before = asked(asking)
-
-    ran: Ran = asking(name, "plan.yaml", *words)
+    ran = asking(*words.split())
 
     assert (ran.status, ran.out) == (2, "")
     assert said in ran.err

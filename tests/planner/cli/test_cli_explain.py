@@ -56,15 +56,14 @@ def test_every_word_of_the_vocabulary_is_explained(kind: str, words: object) -> 
     assert set(KINDS[kind]) == set(words)  # type: ignore[call-overload]
 
 
-def test_every_term_of_the_concepts_page_and_label_of_a_qualification_is_explained() -> None:
+def test_every_term_of_the_concepts_page_label_of_a_qualification_and_state_of_a_todo_is_explained() -> (
+    None
+):
     page = Path(__file__, "../../../../docs/concepts.md").resolve().read_text(encoding="utf-8")
     terms = {term.lower() for term in re.findall(r"^\*\*(.+?)\.\*\*", page, re.MULTILINE)}
 
     assert len(terms) > 9
     assert terms | {*Quality} <= set(KINDS["concept"])
-
-
-def test_every_todo_state_is_explained() -> None:
     assert set(TodoState) <= set(KINDS["state of a todo"])
 
 

@@ -176,16 +176,6 @@ def test_after_a_plan_change_other_verdicts_remain_valid_and_a_run_is_requested(
     assert "1 failed, 1 ready, 1 branch" in ran.out
 
 
-def test_a_missing_sub_plan_is_reported_and_the_rest_shown(command: Command) -> None:
-    command.plan({"id": "later", "sub_plan": "later.yaml"}, with_test("a"))
-
-    ran = command("status", "plan.yaml")
-
-    assert ran.status == 0
-    assert "later.yaml" in ran.out
-    assert "├─ later         » ready" in ran.out
-
-
 def test_json_contains_the_same_tree_which_can_be_limited_to_one_todo_or_a_depth(verified: Command) -> None:
     def todos(*words: str) -> list[dict[str, Any]]:
         return verified("status", "plan.yaml", "--json", *words).json["todos"]

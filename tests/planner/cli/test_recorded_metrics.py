@@ -186,10 +186,3 @@ def test_a_superseded_run_counts_as_interrupted_and_blocks_nothing(run: Command,
     assert history["blocked_runs"] == []
     for name in ("plan.yaml", ".planverify/logs/p1.jsonl"):
         assert "now       the plan is interrupted" in run("explain", name).out
-
-
-def test_an_unwritable_textfile_is_reported(run: Command) -> None:
-    ran = run("metrics", "--textfile", "run.jsonl/x.prom")
-
-    assert ran.status == 4
-    assert ran.err.startswith("planner: run.jsonl/x.prom: cannot be written: a part of its path")

@@ -96,6 +96,7 @@ def test_the_version_before_a_copy_was_replaced_is_kept_apart_from_that_of_the_p
     revised = plan.read_text()
     for title in ("Due", "Tre"):
         write_beside(load_tree(plan).load_all(), titled(plan, title), target)
+    assert not list(plan.parent.glob("next.*.yaml")), "an unchanged sub-plan is not copied"
 
     assert [each.name for each in undo_plan(plan)] == ["plan.yaml"]
     assert plan.read_text() == PLAN
