@@ -162,7 +162,6 @@ COUNT = 15
 @pytest.mark.parametrize("kind", AGENTS)
 def test_a_workflow_ends_within_its_limits_and_is_done_only_if_all_is_green(kind: str) -> None:
     told = [carry_out(kind, seed) for seed in range(COUNT)]
-
     assert [seed for seed, each in enumerate(told) if is_broken(each)] == []
     assert any(each.red_at_first for each in told), "nothing was ever red, and nothing is proved"
     if kind == "honest":

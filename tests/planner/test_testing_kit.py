@@ -39,9 +39,7 @@ def test_a_passed_branch_with_a_red_parent_is_followed_by_a_deeper_one_then_a_pe
 
 def test_a_result_of_a_todo_implies_that_the_todos_before_it_passed():
     workflow = create_test_workflow()
-
     workflow.inject_failure("t3_entry_conditions", "too early")
-
     assert workflow.get_status(FIRST) == workflow.get_status(FAILED) == "completed"
     assert workflow.has_branch("t3_entry_conditions")
     assert workflow.get_status("t4_exit_conditions") == "blocked"
@@ -51,7 +49,6 @@ def test_a_branch_that_exceeds_its_lifetime_is_escalated_to_a_person():
     workflow = failed_workflow(branch_timeout_seconds=300)
     assert workflow.inject_failure(BRANCH, "first") is not None
     workflow.wait(301)
-
     assert workflow.inject_failure(BRANCH, "still") is None
     assert question_of(workflow).rule == "branch-lifetime"
 
@@ -110,9 +107,7 @@ def test_an_orchestrator_completes_a_plan_after_a_failure():
 )
 def test_a_failure_of_each_error_type_is_an_attempt_of_its_role(error_type, role):
     workflow = create_test_workflow()
-
     repair = workflow.inject_failure(FIRST, "it broke", error_type=error_type)
-
     assert repair is not None
     assert (repair.parent_id, repair.agent_role, repair.is_temporary) == (FIRST, role, True)
     assert workflow.get_status(FIRST) == "test_failed"

@@ -71,7 +71,6 @@ def test_an_unknown_option_makes_the_selections_uncertain(arguments: str) -> Non
 @pytest.mark.parametrize("arguments", ["-q @args.txt a.py", "a.py -- @args.txt"])
 def test_a_file_of_arguments_is_no_selection(arguments: str) -> None:
     found = read(arguments)
-
     assert (found.selections, found.guessed, found.alone) == (("a.py",), True, True)
 
 

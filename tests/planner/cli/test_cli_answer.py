@@ -33,7 +33,6 @@ def asked(command: Command) -> dict[str, dict[str, Any]]:
 )
 def test_an_approved_branch_is_worked_on(asking: Command, words: tuple[str, ...], said: str):
     ran = asking("approve", "plan.yaml", *words)
-
     assert (ran.status, ran.err) == (0, "")
     assert ran.out == f"{said}\nnext: planner next plan.yaml\n"
     now = asked(asking)
@@ -43,7 +42,6 @@ def test_an_approved_branch_is_worked_on(asking: Command, words: tuple[str, ...]
 
 def test_a_branch_that_waits_for_approval_can_be_read_and_is_no_unknown_todo(asking: Command):
     ran = asking("next", "plan.yaml", "--brief", "a_branch_01")
-
     assert (ran.status, ran.err) == (0, "")
     assert ran.out.startswith("# Repair `a`: ")
     assert "(branch `a_branch_01`)" in ran.out
@@ -55,7 +53,6 @@ def test_a_branch_that_waits_for_approval_can_be_read_and_is_no_unknown_todo(ask
 
 def test_a_rejected_branch_asks_how_to_continue(asking: Command):
     asking("reject", "plan.yaml", "a", "--because", "too early")
-
     now = asked(asking)["a"]
     assert (now["kind"], now["rule"]) == ("review", "branch-rejected")
     assert "planner answer plan.yaml a retry # or give_up, stop" in asking("next", "plan.yaml").out
@@ -66,16 +63,13 @@ def test_what_a_given_up_todo_skips_is_counted(command: Command):
     command.outcomes(failed("a"))
     command("reject", "plan.yaml", "a")
     command("answer", "plan.yaml", "a", "give_up")
-
     assert command("next").out.splitlines()[0].endswith("0 of 2 todos done, 1 given up, 1 skipped")
 
 
 def test_a_branch_can_be_approved_with_changes(asking: Command):
     told = "Look at the clock."
     words = ("--role", "tester", "--instructions", told, "--allow", "shop/a.py")
-
     ran = asking("modify", "plan.yaml", "a", *words, "--attempts", "1")
-
     assert ran.out.startswith("approved with changes: a_branch_01")
     now = asked(asking)["a"]
     assert (now["role"], now["bounds"]["allowed_files"]) == ("tester", ["shop/a.py"])
@@ -86,9 +80,7 @@ def test_a_branch_can_be_approved_with_changes(asking: Command):
 def test_files_beyond_the_proposal_are_wrong_usage(command: Command):
     command.plan(with_test("a", allowed_files=["shop/**"]), metadata={"auto_fix_mode": False})
     command.outcomes(failed("a"))
-
     ran = command("modify", "plan.yaml", "a", "--allow", "other/**")
-
     assert (ran.status, ran.out) == (2, "")
     assert "'other/**' is not within the proposed files" in ran.err
 
@@ -131,7 +123,6 @@ def test_a_manual_criterion_is_answered_for_the_next_run(
 
 def test_bytes_of_an_answer_that_cannot_be_decoded_are_replaced(manual: Command):
     ran = manual("answer", "plan.yaml", "chart", "too dark\udcff", "--by", "\udcff")
-
     assert (ran.status, [each["note"] for each in answers(manual)]) == (0, ["too dark\ufffd"])
     assert manual("history", "shop\udcff").err.startswith("planner: shop\ufffd: there is no such file")
 
@@ -139,7 +130,6 @@ def test_bytes_of_an_answer_that_cannot_be_decoded_are_replaced(manual: Command)
 def test_the_last_answer_counts(manual: Command):
     for said in ("no", "yes"):
         manual("answer", "plan.yaml", "chart", said)
-
     assert [each["answer"] for each in answers(manual)] == ["yes"]
 
 
@@ -148,9 +138,7 @@ def test_an_answer_after_a_run_makes_its_verdict_out_of_date(manual: Command):
     passed["checks"].append({"id": "manual[0]", "kind": "manual", "verdict": "passed"})
     manual.outcomes(passed)
     assert "completed" in manual("next", "plan.yaml").out
-
     manual("answer", "plan.yaml", "chart", "too dark")
-
     shown = manual("next", "plan.yaml").out
     assert "! answered since the run: chart" in shown
     assert "plan.yaml::chart" in shown
@@ -160,7 +148,6 @@ def test_of_several_questions_the_answered_one_is_named(command: Command):
     command.ask("chart", "Is it readable?", "Is it short?")
     shown = command("next", "plan.yaml").out
     assert "answer planner answer plan.yaml chart yes --check 'manual[1]' # or" in shown
-
     assert command("answer", "plan.yaml", "chart", "yes").status == 2
     left = command("answer", "plan.yaml", "chart", "yes", "--check", "manual[0]").out
     assert "still open: manual[1] Is it short?" in left
@@ -169,7 +156,6 @@ def test_of_several_questions_the_answered_one_is_named(command: Command):
 
 def test_an_empty_answer_is_no_answer(manual: Command):
     ran = manual("answer", "plan.yaml", "chart", " ")
-
     assert (ran.status, ran.out) == (2, "")
     assert "the answer is empty" in ran.err
     assert not (manual.folder / ".planverify/answers.json").exists()
@@ -205,9 +191,7 @@ def test_a_stopped_plan_still_shows_its_failures(command: Command):
     command.plan(with_test("a"), metadata={"max_branch_depth": 0})
     command.outcomes(failed("a"))
     command("answer", "plan.yaml", "a", "stop")
-
     shown = command("next", "plan.yaml").out
-
     assert "halted" in shown.splitlines()[0]
     assert "[stopped-by-person]" in shown
     assert "failed tests/test_a.py::test_it" in shown
@@ -218,9 +202,7 @@ def test_a_failing_verification_does_not_replace_the_approval_of_a_start(command
     command.plan(with_test("a", risk_level="HIGH", max_retries=1))
     assert "a:start" in command("next", "plan.yaml").out
     command.outcomes(failed("a"))
-
     after = command("next", "plan.yaml")
-
     assert (after.status, "a:start" in after.out, "retry" in after.out) == (11, True, False), after.out
     assert command("approve", "plan.yaml", "a:start").status == 0
     assert command("next", "plan.yaml").status == 0
@@ -257,7 +239,6 @@ def test_an_approval_after_an_in_place_edit_belongs_to_the_same_run(command: Com
 def test_a_refused_answer_changes_nothing(asking: Command, words: str, said: str):
     before = asked(asking)
     ran = asking(*words.split())
-
     assert (ran.status, ran.out) == (2, "")
     assert said in ran.err
     assert asked(asking) == before
@@ -265,8 +246,6 @@ def test_a_refused_answer_changes_nothing(asking: Command, words: str, said: str
 
 def test_an_answer_that_cannot_be_stored_is_an_error(asking: Command):
     (asking.folder / ".planverify/logs").write_text("a file where a folder should be")
-
     ran = asking("approve", "plan.yaml", "a")
-
     assert (ran.status, ran.out) == (4, "")
     assert ran.err.count("\n") == 1

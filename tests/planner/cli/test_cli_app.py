@@ -42,7 +42,6 @@ def imported_by(*words: str) -> set[str]:
 
 def test_help_imports_no_command_and_no_heavy_dependency() -> None:
     modules = imported_by("--help")
-
     assert modules & {*HEAVY, "pydantic", "yaml", "planner.engine"} == set()
     commands = {name for name in modules if name.startswith("planner.cli.")}
     assert commands == {"planner.cli.app", "planner.cli.exits"}
@@ -86,7 +85,6 @@ def ended(capsys: pytest.CaptureFixture[str], error: BaseException) -> tuple[obj
 
 def test_a_plan_with_many_faults_shows_them_and_where_the_others_are() -> None:
     faults = tuple(f"p.yaml:{number}:1 x: y" for number in range(52))
-
     assert str(PlanFileError("p.yaml", faults[:50])).count("\n") == 50
     shown = str(PlanFileError("p.yaml", faults))
     assert shown.endswith("\n… and 2 more; planner validate --json lists all")
@@ -122,7 +120,6 @@ def test_an_internal_error_is_reported_as_a_bug_with_its_location(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     status, said = ended(capsys, ZeroDivisionError("oh\nno"))
-
     assert status == Status.INTERNAL_ERROR
     assert said.count("\n") == 1
     assert "a bug of planner, not a fault of your input: ZeroDivisionError: oh no (test_cli_app.py:" in said
@@ -132,7 +129,6 @@ def test_a_full_traceback_is_shown_on_request(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(TRACEBACK, "1")
-
     with pytest.raises(ZeroDivisionError):
         guarded(lambda: 1 / 0)
 
@@ -145,9 +141,7 @@ def test_a_line_of_output_has_no_control_sequences(capsys: pytest.CaptureFixture
 def test_a_closed_standard_error_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = mock.Mock(encoding="utf-8", write=mock.Mock(side_effect=BrokenPipeError))
     monkeypatch.setattr(sys, "stderr", closed)
-
     exits.complain("x")
-
     closed.write.assert_called_once()
 
 

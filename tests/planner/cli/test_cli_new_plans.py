@@ -34,7 +34,6 @@ def test_a_page_for_agents_in_another_encoding_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("AGENTS.md").write_bytes(b"\xff\xfeB")
-
     with pytest.raises(UsageMistake, match="not text in UTF-8"):
         new_plans._write_agents(Path("plan.yaml"))
     assert Path("AGENTS.md").read_bytes() == b"\xff\xfeB"
@@ -44,7 +43,6 @@ def test_a_goal_from_standard_input_may_have_bytes_that_are_no_text(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Send \xff"), encoding="utf-8"))
-
     assert new_plans._checked_goal("-") == "Send \ufffd"
 
 
@@ -59,9 +57,7 @@ def test_at_a_terminal_a_person_chooses_phases(
 ) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(new_plans.typer, "prompt", lambda *words, **settings: answer)
-
     found = new_plans._ask(read_goal("# Shop\n## Cart\n- add\n- remove\n## Pay"), ["it is long"])
-
     assert found is in_phases
     assert capsys.readouterr().out.startswith(
         "this could be planned in phases: it is long\n  1. Cart (2 parts)\n  2. Pay\n"

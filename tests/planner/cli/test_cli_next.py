@@ -75,7 +75,6 @@ def test_only_a_change_that_may_be_the_cause_is_shown_beside_the_location(
     hunk = {"path": "shop/a.py", "line": 131, "added": 1, "removed": 1, "function": "cut"}
     changed = {"path": "shop/a.py", "line": 130, "hunk": hunk, "score": score}
     command.outcomes(failed("a", location=location, candidates=[changed]))
-
     assert f"  where  {place}\n" in command("next", "plan.yaml").out
     assert f"  where    {place}\n" in command("status", "plan.yaml", "a").out
     brief = command("next", "plan.yaml", "--brief", "a_branch_01").out
@@ -107,7 +106,6 @@ def test_next_shows_one_failing_todo_in_at_most_600_tokens(shop: Command):
 def test_todos_with_the_same_cause_are_listed_with_the_first(command: Command):
     command.plan(with_test("a"), with_test("b"))
     command.outcomes(failed("a"), failed("b"))
-
     assert "; also b, with the same cause\n" in command("next", "plan.yaml").out
 
 
@@ -152,7 +150,6 @@ def test_todos_that_wait_for_others_are_shown_in_waves(command: Command):
         with_test("d", allowed_files=["docs/**"], dependencies=["a"]),
     )
     lines = command("next", "plan.yaml").out.splitlines()
-
     assert lines[lines.index("Later") :] == ["Later", "  wave 2: b, d", "  wave 3: c"]
 
 
@@ -183,14 +180,12 @@ def test_no_terminal_cuts_the_line_of_a_remedy_which_ends_with_the_command_to_ru
     command.outcomes(failed("a", suggestion=remedy))
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-
     lines = command("next", "plan.yaml").out.splitlines()
     assert f"  edit   {remedy}" in lines
 
 
 def test_the_brief_of_a_task_has_no_control_sequences_and_secrets(command: Command):
     command.plan({**with_test("a"), "title": "A\x1b[31m\u202e", "intent": f"use ghp_{'a1B2' * 9}"})
-
     assert command("next", "plan.yaml", "--brief", "a").out.startswith(
         "# A\n\nuse [redacted: github token]\n"
     )
@@ -203,27 +198,21 @@ def test_the_brief_of_a_todo_without_prior_work_has_the_message_place_and_remedy
     place = {"path": "Makefile", "line": 3}
     head = "No rule to make target 'b'. Stop."
     command.outcomes(failed("a", "ARTIFACT_MISSING", stack_trace_head=head, location=place))
-
     out = command("next", "plan.yaml", "--brief", "a").out
-
     assert out.splitlines()[-1] == f"The last run failed: `{head}`, at `Makefile:3`. Fix it"
 
 
 def test_a_todo_that_fails_by_the_cause_of_another_is_not_offered_as_its_own_work(command: Command):
     command.plan(with_test("a", status="claimed"), with_test("b"))
     command.outcomes(failed("a", "IMPORT_ERROR"), failed("b", "IMPORT_ERROR"))
-
     out = command("next", "plan.yaml").out
-
     assert "    not begun: it fails as a does, which is repaired first: AssertionError" in out
 
 
 def test_a_ready_todo_that_was_not_verified_is_shown_with_the_reason(command: Command):
     left_out = pending("a")
     left_out["checks"][0]["reason"] = "not selected in this run; a.py has changed since run 1"
-
     out = shown_of(command, left_out)
-
     assert "    not run: not selected in this run; a.py has changed since run 1\n" in out
     assert "    verify: pytest --planverify plan.yaml::a\n" in out
 
@@ -232,11 +221,9 @@ def test_selecting_todos_hides_what_others_wait_for(command: Command):
     command.plan(
         *(with_test(name) for name in "ab"), *(with_test(name, dependencies=["a"]) for name in "cd")
     )
-
     before = command("next", "plan.yaml::b,d").out
     command.outcomes(failed("a"), pending("c", state="blocked"), pending("d", state="blocked"))
     after = command("next", "plan.yaml::b,d").out
-
     assert before.endswith("\n\nLater\n  wave 2: d\n")
     assert after.endswith("\n\nWaiting (1)\n  d: blocked by a\n")
 
@@ -246,9 +233,7 @@ def test_a_named_todo_is_shown_with_the_steps_before_its_repair_and_without_thos
 ):
     command.plan(with_test("a"), with_test("b"))
     command.outcomes(failed("a", "LINT_ERROR"), failed("b", signature="b" * 12))
-
     a, b = command("next", "plan.yaml::a").out, command("next", "plan.yaml::b").out
-
     assert "planner next plan.yaml --brief a_step_01" in a
     assert "✗ b" not in a
     assert "✗ b  TEST_REGRESSION" in b
@@ -258,7 +243,6 @@ def test_a_named_todo_is_shown_with_the_steps_before_its_repair_and_without_thos
 def test_before_the_first_run_next_shows_the_verify_command(command: Command):
     command.plan(with_test("a"))
     ran = command("next", "plan.yaml")
-
     assert "! the plan was not verified yet\n  pytest --planverify plan.yaml\n" in ran.out
     assert "Ready (1)\n" in ran.out, "a single todo is not in parallel"
     assert ran.status == 0
@@ -346,7 +330,6 @@ def test_a_turn_of_an_unfinished_run_is_told(shop: Command, driver: object, told
     (harness / "shop").mkdir(parents=True)
     (harness / "shop/turn.json").write_text("{}")
     (harness / "driver.json").write_text(json.dumps(driver))
-
     assert f"! {told}" in shop("next", "plan.yaml").out
 
 
@@ -355,9 +338,7 @@ def test_files_changed_since_the_run_are_listed_with_outdated_verdicts(
 ):
     changed = ChangedFiles(paths=("shop/b.py",), by_todo={"b": ("shop/b.py",)})
     monkeypatch.setattr(latest_outcomes, "changed_files", lambda *_: changed)
-
     out = shop("next", "plan.yaml").out
-
     assert "! shop/b.py changed since the run; the verdicts of b are out of date\n" in out
     assert "\n  pytest --planverify plan.yaml\n" in out
 
@@ -370,9 +351,7 @@ def test_an_unaccepted_run_completes_nothing(
 ):
     command.plan(with_test("a"))
     command.outcomes(done("a"), run={"unexplained": unexplained})
-
     ran = command("next", "plan.yaml")
-
     assert ran.status == status
     assert ran.out.startswith(f"shop  {word}: 1 of 1 todo done")
     assert (unexplained is None) or (f"! the run was not accepted: {unexplained}" in ran.out)
@@ -397,9 +376,7 @@ def test_inconclusive_todos_are_counted_and_shown_with_a_remedy(command: Command
 def test_after_a_violation_nothing_comes_next_but_to_remove_it_and_verify_again(command: Command):
     command.plan(with_test("a"), with_test("b"), with_test("c", dependencies=["b"]))
     command.outcomes(failed("a", "SANDBOX_VIOLATION"), pending("b"), pending("c"))
-
     ran = command("next", "plan.yaml")
-
     assert ran.status == 13
     assert "[halt-on-violation]" in ran.out
     assert commands_of(ran)[0] == "pytest --planverify plan.yaml"
@@ -412,9 +389,7 @@ def test_a_halted_plan_shows_only_failures_of_its_last_verification(command: Com
     command.outcomes(failed("a", stack_trace_head="repaired", signature="a" * 12), pending("b"))
     command("next", "plan.yaml")
     command.outcomes(failed("a", "HYGIENE_VIOLATION", signature="b" * 12), pending("b"), run=LATER)
-
     out = command("next", "plan.yaml").out
-
     assert "[halt-on-violation]" in out
     assert "repaired" not in out
 
@@ -433,7 +408,6 @@ def style(command: Command) -> Command:
 
 def test_a_preparatory_step_is_checked_by_the_check_of_its_todo(style: Command):
     brief = style("next", "plan.yaml", "--brief", "a_step_01").out
-
     assert "Check: pytest --planverify plan.yaml::a\n" in brief
     assert "It is done when" not in brief
 
@@ -442,9 +416,7 @@ def test_a_preparatory_step_is_skipped_when_its_todo_passes(style: Command):
     passed = done("a")
     passed["checks"][0]["id"] = "verify"
     style.outcomes(passed, run=LATER)
-
     after = style("next", "plan.yaml")
-
     assert after.status == 0, after.err
     assert "completed: 1 of 1 todo done" in after.out
     assert "a_step_01" not in after.out
@@ -453,18 +425,14 @@ def test_a_preparatory_step_is_skipped_when_its_todo_passes(style: Command):
 
 def test_a_step_is_done_when_its_todo_was_verified_after_a_change_and_still_fails(style: Command):
     style.outcomes({**LINT, "diff_hash": "sha256:2"}, run=LATER)
-
     after = style("next", "plan.yaml").out
-
     assert "a_branch_01" in after
     assert "a_step_01" not in after
 
 
 def test_the_brief_of_a_todo_without_criteria_explains_how_to_complete_it(command: Command):
     command.plan({"id": "notes", "requires_testing": False})
-
     brief = command("next", "plan.yaml", "--brief", "notes").out
-
     assert "It has no criteria: when it is done, set its status to claimed in the plan." in brief
     assert "Check:" not in brief
 
@@ -490,7 +458,6 @@ def test_the_brief_of_a_todo_that_could_not_be_verified_says_what_was_missing(co
     unset = {"owner": "environment", "suggestion": "TOKEN is not set: set it."}
     command.outcomes(failed("a", "ENVIRONMENT_ERROR", **unset))
     brief = command("next", "plan.yaml", "--brief", "a")
-
     assert brief.status == 0
     assert "TOKEN is not set: set it." in brief.out
 
@@ -500,9 +467,7 @@ def test_an_empty_or_torn_log_is_started_again(shop: Command, left: str):
     folder = shop.folder / ".planverify" / "logs"
     folder.mkdir(parents=True)
     (folder / "shop.jsonl").write_text(left)
-
     first, again = shop("next", "plan.yaml"), shop("next", "plan.yaml")
-
     assert (first.status, first.err) == (0, "")
     assert "b_branch_01, attempt 1 of 3" in first.out
     assert again.out == first.out
@@ -534,9 +499,7 @@ def test_repeated_commands_do_not_lengthen_the_log(command: Command):
     command("next", "plan.yaml")
     log = command.folder / ".planverify" / "logs" / "shop.jsonl"
     first = log.read_text()
-
     command("next", "plan.yaml", "--brief", "a")
-
     assert log.read_text() == first
     assert first.count('"event":"verified"') == 2
 
@@ -595,7 +558,6 @@ def test_a_question_shows_the_newest_failure_of_the_todo_and_its_branches(comman
     for number, todo_id in enumerate(("a", "a_branch_01"), 1):
         told = {**failed(todo_id, stack_trace_head=f"head {number}"), "diff_hash": f"{number}"}
         action = action_after_run(command, number, told)
-
     assert (action["rule"], action["failure"]["says"]) == ("attempts-used-up", "head 2")
 
 
@@ -623,9 +585,7 @@ def test_waves_count_neither_parents_under_way_nor_what_waits_for_a_person(comma
 def test_no_verification_is_offered_of_a_plan_with_an_unusable_sub_plan(command: Command, name: str):
     command.plan({"id": "x", "titel": "X"}, path="phase.yaml", todo_list_id="phase")
     command.plan({"id": "p", "sub_plan": "phase.yaml"}, with_test("b"))
-
     ran = command(name, "plan.yaml")
-
     assert "'titel' is not a key here" in ran.out
     assert "pytest --planverify" not in ran.out
 
@@ -642,7 +602,6 @@ def test_no_verification_is_offered_of_a_plan_with_an_unusable_sub_plan(command:
 )
 def test_wrong_options_of_next_are_refused_in_one_line(shop: Command, words: str, status: int, said: str):
     ran = shop("next", "plan.yaml", *words.split())
-
     assert (ran.status, ran.out) == (status, "")
     assert said in ran.err
     assert "Traceback" not in ran.err
@@ -650,9 +609,7 @@ def test_wrong_options_of_next_are_refused_in_one_line(shop: Command, words: str
 
 def test_an_unwritable_log_gives_one_remark_and_the_run_is_explained(shop: Command):
     (shop.folder / ".planverify/logs").write_text("a file where a folder should be")
-
     ran, explained = shop("next", "plan.yaml"), shop("explain", "plan.yaml")
-
     assert ran.status == 0
     assert ran.out.count("attempts are not counted across runs") == 1
     assert "✗ b" in ran.out
@@ -662,9 +619,7 @@ def test_an_unwritable_log_gives_one_remark_and_the_run_is_explained(shop: Comma
 
 def test_named_outcomes_are_read_without_a_log_unless_one_is_named(shop: Command):
     shop.outcomes(failed("a"), done("b"), pending("c"), path="other.json")
-
     ran = shop("next", "plan.yaml", "--outcomes", "other.json")
-
     assert "✗ a  TEST_REGRESSION" in ran.out
     assert not (shop.folder / ".planverify/logs").exists()
     shop("next", "plan.yaml", "--log", "mine.jsonl")
@@ -743,9 +698,7 @@ def test_unusual_outcomes_never_cause_a_traceback(
 
 def test_a_todo_with_a_long_question_has_at_most_eight_lines(command: Command):
     command.ask("a", "Is every word of it right? " * 40)
-
     lines = command("next", "plan.yaml").out.splitlines()
-
     assert lines[2].startswith("? a  waits for a person")
     assert len(lines[2:]) <= 8
     assert lines[-1] == "  answer planner answer plan.yaml a yes # or no, or a reason"

@@ -28,7 +28,6 @@ def test_an_event_is_described_in_one_line() -> None:
     story.works("t1")
     story.works("t2")
     story.tell(ConflictFound(at=START, todo_ids=("t1", "t2"), files=("a.py",)))
-
     assert story.told()[0] == "conflict found t1, t2: files a.py"
 
 
@@ -45,7 +44,6 @@ def test_human_decisions_are_told() -> None:
 def test_external_text_cannot_colour_hide_or_break_a_line() -> None:
     story = Story(todo("t1"))
     story.is_red("t1", message="\x1b[31mred\nsecond\u202e" + "x" * 500)
-
     told = story.told()[0]
     assert told.isprintable()
     assert "red second" in told
@@ -76,5 +74,4 @@ def test_a_verification_is_described_by_its_result(keys: dict[str, Any], told: s
     story = Story(todo("t1"), run={"allow_unproved": True})
     story.works("t1")
     story.outcome(outcome)
-
     assert story.told()[0] == f"verified t1: {told}"

@@ -55,14 +55,10 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-# -- signatures ---------------------------------------------------------------------------------------
-
-
 def test_a_source_that_cannot_be_read_is_named_instead_of_its_contract(tmp_path: Path) -> None:
     with (tmp_path / "m.py").open("wb") as file:
         file.truncate(MAX_SOURCE_BYTES + 1)
     (found,) = Project(tmp_path).function("f")
-
     assert (found.problem, found.path) == ("unreadable", "m.py")
     assert found.message == "m.py: cannot be read: it is larger than 16 MiB"
 
@@ -202,9 +198,6 @@ def test_project_code_is_never_run_or_imported(project: Project) -> None:
     assert "p" not in sys.modules
 
 
-# -- lookup of modules --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("module", "said"),
     [
@@ -226,9 +219,6 @@ def test_a_missing_module_is_reported_with_the_reason(
     (project.root / "stub.pyi").write_text("def f(): ...")
     (difference,) = project.differences(module, functions=[{"name": "f"}])
     assert said in difference.message
-
-
-# -- differences --------------------------------------------------------------------------------------
 
 
 def test_a_difference_is_shown_as_python_signatures(project: Project) -> None:
@@ -387,8 +377,6 @@ def test_a_name_is_followed_through_a_long_chain_of_re_exports(project: Project)
     project.write(**{f"m{at}": f"from m{at + 1} import run" for at in range(9)}, m9="def run(a): ...")
     assert project.differences("m0", functions=[{"name": "run", "parameters": [{"name": "a"}]}]) == ()
 
-
-# -- whole signatures, and arbitrary code --------------------------------------------------------------
 
 HEAD = (
     "import pandas as pd, typing\nfrom typing import Callable, Literal, Optional\n"

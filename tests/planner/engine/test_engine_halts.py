@@ -81,11 +81,9 @@ def test_failures_in_a_row_halt_the_run_at_the_limit_of_the_policy(
 def test_a_halt_on_identical_failures_names_the_todo_and_halts_it_with_its_branch():
     run = Told(todo("t1"))
     run.is_red("t1", message="it broke", diff_hash="sha256:same")
-
     run.is_red(
         "t1_branch_01", message="it broke", diff_hash="sha256:same", signature=run.record().signature
     )
-
     assert halt_of(run).because.startswith("t1 failed 2 times in the same way")
     assert [run.life(each) for each in halt_of(run).todo_ids] == ["halted", "halted"]
 
@@ -95,9 +93,7 @@ def test_flaky_verifications_of_a_todo_and_its_branch_are_one_streak():
     run.is_red("t1", Category.FLAKY_TEST)
     run.is_red("t1_branch_01", Category.FLAKY_TEST)
     assert goes_on(run)
-
     run.is_red("t1_branch_01", Category.FLAKY_TEST)
-
     assert halt_of(run).because == "3 verifications of t1 in a row were flaky"
 
 
@@ -107,7 +103,6 @@ def test_a_branch_that_passes_breaks_the_streak_of_flaky_verifications():
     run.is_red("t1_branch_01", Category.FLAKY_TEST)
     run.is_done("t1_branch_01")
     run.fails("t1", Category.FLAKY_TEST)
-
     assert goes_on(run)
 
 
@@ -116,7 +111,6 @@ def test_a_done_todo_resets_the_count_of_consecutive_failures():
     run.is_red("t1")
     run.is_done("t2")
     run.is_red("t3")
-
     assert goes_on(run)
 
 
@@ -125,9 +119,7 @@ def test_creating_more_new_files_than_file_growth_allows_halts_the_run(
     limit: int | None, made: int, halts: bool
 ):
     run = Told(todo(), halt={"file_growth": limit})
-
     run.works("t1", new_files=tuple(f"f{at}.py" for at in range(made)))
-
     assert goes_on(run) is not halts
     if halts:
         assert halt_of(run).rule == "halt-on-file-growth"
@@ -155,9 +147,7 @@ def test_a_person_is_alerted_after_notify_after_n_failures_failed_branches():
 def test_a_circular_wait_between_a_branch_and_its_parent_blocks_the_workflow_and_alerts():
     branch = todo("t1_branch_01", parent_id="t1", dependencies=("t2",))
     run = Told(todo("t1"), todo("t2", dependencies=("t1",)), branch)
-
     run.fails("t1")
-
     assert "branches-in-a-circle" in run.rules
     assert "planner.alert" in [each.topic for each in run.last_of(Notify)]
     assert run.state.plan_state == "awaiting_review"

@@ -36,9 +36,7 @@ def open_branch(run: Told, todo_id: str = "t1", **failure: Any) -> str:
 def test_an_environment_error_does_not_use_up_an_attempt_of_a_branch():
     run = Told(todo(), max_debug_attempts=1)
     branch = open_branch(run)
-
     run.is_red(branch, Category.ENVIRONMENT_ERROR)
-
     assert run.verifying == [branch]
     assert run.record(branch).attempts == 0
 
@@ -47,9 +45,7 @@ def test_a_brief_names_only_attempts_that_count():
     run = Told(todo(), halt={"security": "ask"})
     branch = open_branch(run)
     run.is_red(branch, Category.SANDBOX_VIOLATION)
-
     run.answers("retry", run.asked())
-
     (action,) = run.last_of(Implement)
     assert "Tried without success" not in (action.brief.instructions or "")
 
@@ -137,9 +133,7 @@ def test_all_problems_of_a_plan_are_reported_together():
 
 def test_a_plan_with_too_many_todos_is_rejected(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("planner.engine.events.MAX_TODOS", 1)
-
     state = Engine.start(plan_of(todo("t1"), todo("t2")), at=START)
-
     assert isinstance(state.stopped, Finish)
     assert state.stopped.problems == ("the plan has more than 1 todos; split it",)
     assert Engine.start(plan_of(todo("t1")), at=START).plan_state == "ready"
@@ -164,7 +158,6 @@ def test_an_invalid_sub_plan_is_referred_to_a_person():
 def test_an_earlier_branch_is_reused_after_its_todo_was_verified_and_the_next_one_counts_on():
     run = Told(todo("t1", max_retries=5), todo("t1_branch_01", parent_id="t1", is_temporary=True))
     assert (run.verifying, run.started) == (["t1"], [])
-
     run.fails("t1")
     assert run.started == ["t1_branch_01"]
     run.is_done("t1_branch_01")
@@ -176,7 +169,6 @@ def test_a_reason_names_the_attempt_before_the_words_of_the_agent():
     run = Told(todo("t1"))
     run.fails("t1")
     run.works("t1_branch_01", success=False, message="no key")
-
     said = "after attempt 1 of 3, the worker reported a failure: no key"
     assert [each.because for each in run.last_of(Implement)] == [said]
 
@@ -186,7 +178,6 @@ def test_a_todo_that_passes_ends_its_branch_and_the_steps_before_it():
     run.is_red("t1", Category.IMPORT_ERROR)
     assert run.life("t1_step_01") == "active"
     run.passes("t1")
-
     assert [run.life(name) for name in ("t1", "t1_step_01", "t1_branch_01")] == ["done", "done", "skipped"]
     assert run.state.plan_state == "completed"
 
@@ -235,7 +226,6 @@ def test_an_approved_edit_that_no_longer_fits_the_plan_is_reported_and_not_appli
 def test_a_branch_follows_its_todo_and_a_step_precedes_its_branch():
     run = Told(todo("t1"), todo("t2", dependencies=("t1",)))
     run.is_red("t1", Category.IMPORT_ERROR)
-
     names = [each.id for each in current_plan(run.state).items]
     assert names == ["t1", "t1_step_01", "t1_branch_01", "t2"]
 
@@ -243,13 +233,11 @@ def test_a_branch_follows_its_todo_and_a_step_precedes_its_branch():
 def test_a_todo_added_to_a_sub_plan_must_be_done_before_its_parent():
     run = Told(todo("p", is_parent=True, sub_project_id="s", requires_testing=False))
     run.loads("p", todo("a"))
-
     run.is_red("p/a", since=Since.PRE_EXISTING, signature="f" * 12)
     (added,) = run.started
     run.is_done(added)
     assert run.life("p") == "active"
     run.passes("p/a")
-
     assert (run.life(added), run.life("p")) == ("done", "done")
 
 
@@ -314,9 +302,7 @@ def test_the_role_of_its_latest_cause_works_on_a_branch_without_what_was_propose
     run.is_red(category=Category.SPEC_MISMATCH, **FIRST)
     assert run.record("t1_branch_01").todo.agent_role is Role.ARCHITECT
     assert run.asked().kind is QuestionKind.APPROVE_EDITS
-
     run.is_red("t1_branch_01", Category.TEST_REGRESSION, **SECOND)
-
     branch = run.record("t1_branch_01").todo
     assert (branch.agent_role, branch.target_agent_role) == (Role.CODER, Role.CODER)
     assert not run.state.questions
@@ -327,7 +313,6 @@ def test_a_role_that_a_person_has_chosen_stays_whatever_the_cause():
     run.is_red(category=Category.TEST_CRASH, **FIRST)
     run.decides(Decision.MODIFY, run.asked(), changes=BranchChanges(role=Role.ARCHITECT))
     run.is_red("t1_branch_01", Category.TEST_REGRESSION, **SECOND)
-
     assert run.record("t1_branch_01").todo.agent_role is Role.ARCHITECT
 
 
@@ -336,7 +321,6 @@ def test_the_instructions_of_a_branch_agree_with_the_changes_of_a_person():
     run.is_red(**FIRST)
     changes = BranchChanges(role=Role.TESTER, allowed_files=("src/a/x.py",), instructions="Look twice.")
     run.decides(Decision.MODIFY, run.asked(), changes=changes)
-
     said = run.record("t1_branch_01").todo.debug_instructions or ""
     assert said.startswith("Look twice.\n\n# Repair")
     assert "**Who**: tester;" in said
@@ -347,7 +331,6 @@ def test_a_branch_whose_new_cause_names_no_file_may_change_the_files_of_its_pare
     run = Told(todo())
     run.is_red(**FIRST)
     run.is_red("t1_branch_01", Category.METRIC_UNMET)
-
     assert branch_files(run) is None
 
 
@@ -355,7 +338,6 @@ def test_a_waiting_branch_is_updated_to_the_latest_cause_of_its_todo():
     run = Told(todo(), run={"jobs": 1})
     run.is_red(**FIRST)
     run.fails("t1", **SECOND)
-
     assert branch_files(run) == ("src/b/**",)
 
 
@@ -366,16 +348,13 @@ def test_a_branch_follows_its_cause_within_the_files_set_by_a_person(
     run = Told(todo(), auto_fix_mode=False)
     run.is_red(**FIRST)
     run.decides(Decision.MODIFY, run.asked(), changes=BranchChanges(allowed_files=files))
-
     run.is_red("t1_branch_01", **SECOND)
-
     assert branch_files(run) == after
 
 
 def test_a_todo_starts_beside_a_branch_whose_next_turn_has_other_files():
     run = Told(todo("t1", allowed_files=("src/**",)), todo("t2", allowed_files=("src/a/x.py",)))
     run.is_red(**FIRST)
-
     assert run.started == ["t1_branch_01"]
     run.is_red("t1_branch_01", **SECOND)
     assert run.started == ["t1_branch_01", "t2"]

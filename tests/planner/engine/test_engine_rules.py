@@ -54,9 +54,7 @@ def test_a_person_can_let_a_run_continue_over_its_budget():
     run.works("t1", tokens=10)
     run.passes("t1")
     assert run.started == []
-
     run.answers("go_on", run.asked())
-
     assert run.started == ["t2"]
     run.tell(BudgetSpent(at=run.now, tokens=10**9))
     assert not run.last_of(Halt)
@@ -65,11 +63,9 @@ def test_a_person_can_let_a_run_continue_over_its_budget():
 def test_an_exhausted_budget_halts_a_run_even_if_violations_ask_a_person():
     run = Told(todo("t1"), todo("t2"), budget={"tokens": 10}, halt={"security": "ask"}, run={"jobs": 1})
     run.works("t1", tokens=10)
-
     run.fails("t1", Category.SANDBOX_VIOLATION)
     assert run.verifying == ["t2"]
     run.fails("t2")
-
     (halt,) = run.last_of(Halt)
     assert halt.rule == "halt-on-budget"
     assert halt.because == "the plan's budget allows no further turn of work (tokens: 10 spent, 10 allowed)"
@@ -97,9 +93,7 @@ def test_a_delay_past_the_latest_representable_time_is_capped():
     run = Told(todo("t1"), run={"environment_delay_seconds": 3600})
     run.now = datetime(9999, 12, 31, 23, 30, tzinfo=UTC)
     run.works()
-
     run.fails("t1", Category.ENVIRONMENT_ERROR)
-
     (action,) = run.last_of(Verify)
     assert action.not_before == "9999-12-31T23:59:59Z"
 
@@ -109,9 +103,7 @@ def test_a_pass_before_the_answer_of_a_person_withdraws_the_question():
     run.works("t1")
     run.says(Verdict.INCONCLUSIVE)
     assert run.state.questions
-
     run.passes("t1")
-
     assert run.life("t1") == "done"
     assert not run.state.questions
 
@@ -127,10 +119,8 @@ def test_a_pass_before_the_answer_of_a_person_withdraws_the_question():
 def test_an_outcome_without_proof_does_not_complete_a_todo(change: dict[str, object], lack: str):
     run = Told(todo("t1"))
     run.works("t1")
-
     with pytest.raises(RefusedEvent, match=re.escape(lack)) as refusal:
         run.outcome(run.good("t1").model_copy(update=change))
-
     assert refusal.value.rule == "no-proof"
     assert run.life("t1") == "testing"
 
@@ -138,9 +128,7 @@ def test_an_outcome_without_proof_does_not_complete_a_todo(change: dict[str, obj
 def test_an_outcome_without_checks_counts_as_unproved_if_the_run_allows_it():
     run = Told(todo("t1"), run={"allow_unproved": True})
     run.works("t1")
-
     run.outcome(run.good("t1").model_copy(update={"checks": (), "verified": False}))
-
     assert run.life("t1") == "done"
     assert not run.state.todos["t1"].verified
 
@@ -172,7 +160,6 @@ def test_an_approval_with_invalid_changes_is_refused(changes: dict[str, Any], ru
     before = run.state
     with pytest.raises(RefusedEvent) as refusal:
         run.decides(Decision.MODIFY, question, changes=BranchChanges.model_validate(changes))
-
     assert refusal.value.rule == rule
     assert run.state is before
 
@@ -200,9 +187,7 @@ def test_a_branch_needs_approval_by_a_setting_that_the_question_names(
 ):
     policy = {"require_planner_approval": requires, "auto_approve_branches": approves}
     run = Told(todo(), auto_fix_mode=fixes, **policy)
-
     run.is_red()
-
     asked = [("approve_branch", f"its criteria failed; the plan asks before repairs ({setting})")]
     assert [(each.kind.value, each.because) for each in run.questions] == (asked if setting else [])
     assert run.started == ([] if setting else ["t1_branch_01"])
@@ -246,5 +231,4 @@ def test_no_start_approval_is_requested_once_the_budget_is_used_up():
     run = Told(todo("t1"), todo("t2", dependencies=("t1",), risk_level="HIGH"), budget={"cycles": 1})
     run.works("t1")
     run.passes("t1")
-
     assert run.state.plan_state is PlanState.HALTED

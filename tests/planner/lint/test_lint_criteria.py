@@ -26,9 +26,6 @@ def of_source(folder: Path, source: str, **keys: Any) -> list[str]:
     return judge(folder, todo("a", "pytest t.py", **keys), files={"t.py": source})
 
 
-# -- tests exist ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "criteria", [{"expected_artifacts": ["product.py"]}, {"manual": [{"question": "Does it look right?"}]}]
 )
@@ -80,16 +77,11 @@ def test_a_bare_pytest_command_selects_all_test_files(tmp_path: Path) -> None:
         assert judge(tmp_path / name, todo("a", "pytest"), files={name: late}) == expected
 
 
-# -- tests can fail ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("option", ["--collect-only", "--co", "--version", "-h", "--fixtures"])
 def test_a_pytest_command_that_runs_no_test_is_reported(tmp_path: Path, option: str) -> None:
     found = only("command-hollow", tmp_path, todo("a", f"pytest tests/test_a.py {option}"), files=FILES)
     assert (found.severity, found.fix) == ("error", f"remove {option}")
 
-
-# -- metrics -------------------------------------------------------------------------------------------
 
 RECORDS = "def test_a(planverify):\n    planverify.metric('speed', product())\n    assert product()\n"
 
@@ -120,9 +112,6 @@ def test_comparisons_are_satisfiable_if_and_only_if_some_number_satisfies_both(
     numbers = (halves / 2 for halves in range(-8, 9))  # all bounds, and one between or beyond any two
     holds = any(all(eval(f"{number} {each} {value}") for each, value in (one, other)) for number in numbers)
     assert satisfiable(*specs) == holds
-
-
-# -- determinism ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

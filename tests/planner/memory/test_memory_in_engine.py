@@ -34,7 +34,6 @@ def past_todos(about: Todo, well: bool, number: int, *categories: Category) -> A
 
 def test_of_equal_priority_the_todo_with_past_success_starts_first() -> None:
     memory = PastRecords(fingerprint=HERE, todos=past_todos(PARSER, False, 4) + past_todos(LEXER, True, 4))
-
     assert Told(PARSER, LEXER, memory=memory).started == ["t2", "t1"]
     urgent = PARSER.model_copy(update={"priority": -1})
     assert Told(urgent, LEXER, memory=memory).started == ["t1", "t2"]
@@ -72,6 +71,5 @@ def test_a_recipe_that_would_have_found_past_failures_is_requested_first() -> No
     run = Told(PARSER, memory=memory)
     run.works()
     (verify,) = run.last_of(Verify)
-
     assert verify.recipe == "python-quick"
     assert "python-quick first: of 4 like this 4 met COMPILATION_ERROR or LINT_ERROR" in verify.because

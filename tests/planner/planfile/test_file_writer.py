@@ -75,14 +75,12 @@ def test_a_record_replaces_a_link_or_pipe_in_its_place(tmp_path: Path) -> None:
         replace_file(tmp_path / name, "record")
         assert (tmp_path / name).read_text() == "record"
         assert not (tmp_path / name).is_symlink()
-
     assert (tmp_path / "mine").read_text() == "mine"
 
 
 def test_a_missing_folder_is_created(tmp_path: Path) -> None:
     write_file(tmp_path / "a" / "b" / "file", "x")
     prepare_place(tmp_path / "c" / "d" / "file")
-
     assert (tmp_path / "a" / "b" / "file").read_text() == "x"
     assert (tmp_path / "c" / "d").is_dir()
 
@@ -98,7 +96,6 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     handle = os.open(pipe, os.O_RDWR)
     write_file(pipe, "x" * 1_000)
-
     assert os.read(handle, 2_000) == b"x" * 1_000
     os.close(handle)
     assert pipe.is_fifo()
@@ -107,7 +104,6 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
 def test_a_pipe_without_a_reader_is_an_error(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     prepare_place(tmp_path / "pipe")
-
     assert refusal(tmp_path / "pipe").startswith("nothing reads this pipe; start its reader")
 
 

@@ -86,7 +86,6 @@ def test_the_boundary_of_a_plan_is_its_rootdir_from_any_directory(
     monkeypatch.chdir(tmp_path / "plans/deep")
     plan = tmp_path / "plans/plan.yaml"
     assert plan_boundary(plan) == tmp_path / "plans"
-
     (tmp_path / "pytest.ini").write_text("")
     assert plan_boundary(plan) == tmp_path
     assert plan_boundary(Path("/nowhere/plan.yaml")) == Path("/nowhere")
@@ -95,7 +94,6 @@ def test_the_boundary_of_a_plan_is_its_rootdir_from_any_directory(
 def test_a_broken_ini_file_has_no_settings(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.pytest\n")
     (tmp_path / "tox.ini").write_text("no section\n")
-
     assert project_root(tmp_path).ini == tmp_path / "pyproject.toml"
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts\n  -q\n")
     assert project_root(tmp_path).settings == {}
@@ -130,7 +128,6 @@ def test_a_test_file_is_found_below_the_root_with_dashes_or_underscores(
 ) -> None:
     ignored = (f"{folder}/test_buffer_impl.py" for folder in (".hidden", "venv", "x/node_modules"))
     touch(tmp_path, name, *ignored)
-
     assert command(tmp_path, impl) == shlex.join(["pytest", name])
 
 

@@ -98,7 +98,6 @@ def test_plans_load_with_any_line_endings_and_record_their_origin(
     path.write_bytes(content)
     loaded = load_plan(path)
     (todo,) = loaded.plan.items
-
     assert (loaded.plan.todo_list_id, todo.id, todo.title) == ids
     assert (loaded.path, loaded.root) == (path, path.parent)
     assert loaded.digest == "sha256:" + hashlib.sha256(content).hexdigest()

@@ -116,7 +116,6 @@ def test_a_plan_with_too_many_bytes_or_values_is_refused(
     monkeypatch.setattr("planner.planfile.document.MAX_BYTES", 1000)
     monkeypatch.setattr("planner.planfile.document.MAX_NODES", 100)
     values = b"[" + b"1, " * 100 + b"1]"
-
     assert "is larger than" in fault_of_bytes(tmp_path, HEAD.encode() + b"#" * 1000)
     assert "holds more than" in fault_of_bytes(tmp_path, b"x-a: " + values)
     assert "holds more than" in fault_of_bytes(tmp_path, b'{"x-a": ' + values + b"}", "plan.json")

@@ -418,7 +418,6 @@ def test_no_command_is_parsed_that_names_no_tool_for_the_purpose() -> None:
     case = type_case(FILE, elsewhere="make parsed-by-nobody")
     accepted_command(FILE)
     before = accepted_command.cache_info().misses
-
     assert case.command_for(Purpose.TYPE_CHECK, *case.plan.items) is None
     assert accepted_command.cache_info().misses == before
 

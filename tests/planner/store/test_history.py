@@ -78,9 +78,7 @@ def test_history_shows_only_the_newest_of_many_runs(planner: Command) -> None:
 @pytest.mark.parametrize("name", ["history", "metrics"])
 def test_a_plan_of_which_no_run_is_known_by_its_id_is_refused(planner: Command, name: str) -> None:
     repaired(planner, "run-1")
-
     ran = planner(name, "shpo")
-
     assert (ran.status, ran.out) == (2, "")
     assert ran.err == "planner: shpo: there is no such file, and no recorded run of a plan with that id\n"
 
@@ -121,9 +119,7 @@ def test_an_unreadable_log_is_reported_beside_the_other_runs(
     repaired(planner)
     broken = repaired(planner, "run-2").path
     broken.write_text(broken.read_text().replace("run_started", "run_resumed"))
-
     shown = planner("history", *words)
-
     assert (shown.status, shown.out.count("run run-")) == (4, 1)
     assert ".planverify/logs/run-2.jsonl: line 1 was changed, or the line before it" in shown.err
     assert "restore the log from a copy" in shown.err

@@ -121,7 +121,6 @@ def test_a_torn_last_line_is_cut_off_with_a_remark(log: RunLog, path: Path, kept
 @pytest.mark.parametrize("content", ["my notes", '{"n":1,', "{'n':0,", '{"event": "run_started"', "\0a"])
 def test_a_file_that_is_not_a_log_is_left_unchanged(path: Path, content: str) -> None:
     path.write_text(content)
-
     with pytest.raises(LogError, match="line 0 is not a line of a log; restore"):
         write(RunLog.append_to(path), FIRST)
     assert path.read_text() == content
@@ -130,7 +129,6 @@ def test_a_file_that_is_not_a_log_is_left_unchanged(path: Path, content: str) ->
 @pytest.mark.parametrize("left", ["\0\0\0", '{"n":0,"ev\0\0', '{"n":0,"event":{"event":"plan_sub'])
 def test_remains_of_a_system_crash_are_treated_as_a_torn_line(path: Path, left: str) -> None:
     path.write_text(left)
-
     assert write(RunLog.append_to(path), FIRST) == []
     assert [entry.event for entry in RunLog.read(path).entries()] == [FIRST]
 
@@ -139,7 +137,6 @@ def test_a_last_line_that_lacks_only_its_newline_is_complete(log: RunLog, path: 
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
     writer = RunLog.append_to(path)
-
     assert len(list(RunLog.read(path).entries())) == 3
     assert [entry.n for entry in write(writer, TICK)] == [0, 1, 2]
     assert path.read_bytes().startswith(whole)
@@ -154,7 +151,6 @@ def test_any_changed_byte_of_a_log_is_detected(log: RunLog, path: Path, at: int,
     raw[at % len(raw)] = byte
     changed = path.with_name("changed.jsonl")
     changed.write_bytes(raw)
-
     with pytest.raises(LogError):
         list(RunLog.append_to(changed).entries())
     assert changed.read_bytes() == raw, "what is damaged is left as it is"
@@ -260,7 +256,6 @@ def test_a_removed_replaced_or_shortened_log_is_not_written_to(log: RunLog, path
 def test_an_unusable_log_path_is_refused_in_one_line(tmp_path: Path, name: str, problem: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-
     with pytest.raises(LogError, match=rf"{problem}.*; name another file$"):
         RunLog.append_to(tmp_path / name)
 

@@ -111,9 +111,7 @@ def test_a_reopened_run_continues_at_the_end_of_its_log(desk: Desk) -> None:
     first = desk.started()
     desk.tell(first, "work_finished", todo_id="t1", tokens=7)
     first.close()
-
     second = desk.open()
-
     assert second.unanswered() == (), "they were answered then"
     assert second.state is not None
     assert second.state.spent.tokens == 7
@@ -124,7 +122,6 @@ def test_the_number_of_jobs_is_fixed_at_the_start_of_a_run(desk: Desk) -> None:
     two = desk.folder / "two.jsonl"
     desk.started()
     desk.started(jobs=2, log=two)
-
     assert desk.open().remarks() == desk.open(jobs=2, log=two).remarks() == []
     for settings in ({"jobs": 3}, {"jobs": 3, "log": two}, {"allow_unproved": True}):
         (remark,) = desk.open(**settings).remarks()
@@ -133,7 +130,6 @@ def test_the_number_of_jobs_is_fixed_at_the_start_of_a_run(desk: Desk) -> None:
 
 def test_actions_caused_by_another_writer_are_returned_as_unanswered(desk: Desk) -> None:
     other, one = desk.open(), desk.started()
-
     assert desk.tell(other, "work_finished", todo_id="t1") == ["verify"]
     assert [action.action for action in other.unanswered()] == ["implement"]
     assert desk.tell(one, "clock_ticked") == []
@@ -168,11 +164,9 @@ def test_a_plan_with_errors_is_rejected_unless_validation_is_disabled(desk: Desk
 
 def test_a_refused_first_event_does_not_submit_the_plan(desk: Desk) -> None:
     session = desk.open()
-
     with pytest.raises(RefusedEvent):
         desk.tell(session, "work_finished", todo_id="t1", at=(START + timedelta(days=365_000)).isoformat())
     desk.tell(session, "run_started")
-
     assert session.state is not None
     assert session.state.now < START.timestamp() + 86400
 
@@ -180,16 +174,13 @@ def test_a_refused_first_event_does_not_submit_the_plan(desk: Desk) -> None:
 def test_an_approval_may_not_allow_files_outside_the_root(desk: Desk) -> None:
     session = desk.started()
     approval = {"approval_id": "t1_branch_01", "decision": "modify", "digest": "sha256:0"}
-
     with pytest.raises(RefusedEvent) as refusal:
         desk.tell(session, "approval_given", **approval, changes={"allowed_files": ["src/**", "../x"]})
-
     assert refusal.value.rule == "unfit-edit"
 
 
 def test_an_uncreatable_log_folder_is_an_error_that_names_no_option(desk: Desk) -> None:
     (desk.folder / ".planverify").write_text("")
-
     with pytest.raises(LogError, match=r"cannot be made \(.*\); make its parent folder writable$"):
         desk.open(log=None)
 
@@ -200,7 +191,6 @@ def test_an_uncreatable_log_folder_is_an_error_that_names_no_option(desk: Desk) 
 def test_a_failure_is_recorded_with_its_context(desk: Desk) -> None:
     desk.fail(desk.started())
     event = desk.events()[-1]
-
     assert isinstance(event, Verified)
     assert event.context is not None
     assert {excerpt.path for excerpt in event.context.excerpts} == {"tests/test_t1.py"}
@@ -247,9 +237,7 @@ def test_problems_of_a_sub_plan_are_recorded_in_the_event(
     hollow = {"id": "s1", "acceptance_criteria": {"tests": [HOLLOW]}}
     parent.plan(hollow, path="phases/hollow.json", todo_list_id="hollow", root="..")
     (parent.folder / "phases/broken.json").write_text('{"todo_list_id": "broken", "items": []}')
-
     parent.tell(session, "sub_plan_loaded", todo_id="phase", **keys)
-
     event = parent.events()[-1]
     assert event.plan is None
     assert problem in " ".join(event.problems)
@@ -259,12 +247,10 @@ def test_a_sub_plan_may_be_written_after_a_failed_load(desk: Desk) -> None:
     phase = {"id": "phase", "acceptance_criteria": {}, "is_parent": True, "sub_project_id": "two"}
     desk.plan({"id": "t1"}, phase)
     session = desk.started()
-
     desk.tell(session, "sub_plan_loaded", todo_id="phase")
     assert desk.events()[-1].problems
     desk.plan({"id": "s1"}, path="phases/second.json", todo_list_id="two", root="..")
     desk.tell(session, "sub_plan_loaded", todo_id="phase")
-
     assert desk.events()[-1].plan is not None
 
 
@@ -274,9 +260,7 @@ def test_a_sub_plan_below_one_whose_file_is_gone_is_a_problem(parent: Desk) -> N
     two = parent.plan({"id": "s1"}, inner, path="phases/two.json", todo_list_id="two", root="..")
     parent.tell(session, "sub_plan_loaded", todo_id="phase")
     two.unlink()
-
     parent.tell(session, "sub_plan_loaded", todo_id="phase/in")
-
     assert "the plan above 'phase/in' cannot be loaded" in parent.events()[-1].problems[0]
 
 
@@ -422,9 +406,7 @@ def test_a_todo_of_a_driven_run_that_fails_in_a_later_manual_verification_is_nam
     plan = drive(desk, "t1", "t2", verified=stepping.PASSED)
     failed = simulate_failure(load_plan(plan).plan.items[0], Category.TEST_REGRESSION, "no")
     verify_by_hand(plan, START + timedelta(minutes=later), failed)
-
     remarks = PlanRun.open(plan).remarks
-
     assert [each.partition(" in ")[0] for each in remarks] == (["t1 failed"] if later > 0 else [])
 
 
@@ -479,7 +461,6 @@ def test_a_revised_sub_plan_is_written_beside_the_newest_plan(desk: Desk, shop: 
 def test_a_file_that_is_not_this_plan_is_not_replaced(desk: Desk, shop: Path, held: str) -> None:
     shop.with_name("link.yaml").symlink_to(shop)
     shop.with_name("other.yaml").write_text(PLAN.replace("shop", "inn"))
-
     with pytest.raises(PlannerError, match=r"plan itself|log of the run|the file is not this plan"):
         desk.open(newest=shop.with_name(held))
 
