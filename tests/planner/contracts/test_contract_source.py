@@ -132,11 +132,6 @@ def test_a_class_is_a_subclass_of_the_bases_of_its_bases(project: Project) -> No
     )
 
 
-def test_a_module_of_imports_is_not_said_to_define_nothing(project: Project) -> None:
-    (difference,) = project.write(m="from os import sep").function("f")
-    assert difference.message == "m does not define f, it defines no function or class"
-
-
 def test_an_init_only_field_has_the_type_of_its_parameter(project: Project) -> None:
     source = "from dataclasses import dataclass, InitVar\n@dataclass\nclass D:\n    a: InitVar[int | None]"
     method = {"name": "__init__", "parameters": [{"name": "a", "annotation": "Optional[int]"}]}
@@ -246,6 +241,8 @@ def test_a_missing_name_is_reported_with_the_existing_ones(project: Project) -> 
     (difference,) = project.write(m="def compute_rsis(): ...\ndef other(): ...").function("compute_rsi")
     assert difference.message == "m does not define compute_rsi, it defines compute_rsis, other"
     assert (difference.expected, difference.actual) == ("compute_rsi()", None)  # no signature to compare
+    (difference,) = project.write(m="from os import sep").function("f")
+    assert difference.message == "m does not define f, it defines no function or class"
 
 
 def test_a_function_in_place_of_a_class_is_reported_as_one(project: Project) -> None:

@@ -139,16 +139,12 @@ def test_any_todo_gets_a_bounded_order_bias_and_a_known_recipe_or_none(
         ("Entry conditions", {"controller_task_spec": {"type": "REFACTOR"}}, "refactor"),
         ("Entry conditions", {"controller_task_spec": {"type": "ADD_TEST"}}, "add_test"),
         ("Entry conditions", {}, "other"),
+        ("Repair Add a login (implementation bug)", {"parent_id": "t1"}, "add_feature"),
+        ("Repair the login (again)", {}, "fix_bug"),
     ],
 )
 def test_the_task_kind_follows_from_title_and_fields(title: str, fields: dict[str, Any], kind: str) -> None:
     assert task_kind(todo(title, **fields)) == kind
-
-
-def test_a_branch_has_the_task_kind_of_its_todo() -> None:
-    branch = todo("Repair Add a login (implementation bug)", parent_id="t1")
-    assert task_kind(branch) is TaskKind.ADD_FEATURE
-    assert task_kind(todo("Repair the login (again)")) is TaskKind.FIX_BUG
 
 
 def test_words_are_split_and_numbers_are_normalised() -> None:

@@ -151,11 +151,10 @@ def test_a_failure_outside_of_a_run_can_be_corrected(planner: Command) -> None:
 
 def test_an_incomplete_or_unknown_correction_is_refused_with_the_options(planner: Command) -> None:
     verified(planner.folder, "r-1", failure("ab1"), failure("ab2"))
-    done = planner("history", "correct", "ab1", "--by", "ann")
-    assert done.status == 2
-    assert done.err.startswith("planner: a correction needs the right category (--category) or the role")
-    assert "(--role)" in done.err
-    several = planner("history", "correct", "ab", "--role", "coder")
-    assert several.status == 2
-    assert "ab: several failures begin so; " in several.err
+    for words, said in {
+        "ab1 --by ann": "planner: a correction needs the right category (--category) or the role",
+        "ab --role coder": "ab: several failures begin so; ",
+    }.items():
+        done = planner("history", "correct", *words.split())
+        assert (done.status, said in done.err) == (2, True)
     assert not (planner.folder / CORRECTIONS).exists()

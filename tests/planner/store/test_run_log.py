@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -87,18 +87,14 @@ def test_appended_events_are_read_in_order(log: RunLog, path: Path) -> None:
 def test_concurrent_writers_neither_lose_nor_fork_entries(path: Path) -> None:
     write(RunLog.append_to(path), FIRST)
 
-    def writes() -> None:
+    def writes(_: int) -> None:
         mine = RunLog.append_to(path)
         for _ in range(20):
             write(mine, TICK)
         mine.close()
 
-    threads = [threading.Thread(target=writes) for _ in range(5)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-
+    with ThreadPoolExecutor(5) as pool:
+        list(pool.map(writes, range(5)))
     assert len(list(RunLog.read(path).entries())) == 101
 
 
@@ -266,7 +262,6 @@ def test_a_line_without_actions_is_refused(actions: str) -> None:
         logged_actions(f'{{"n":0{actions}}}')
 
 
-AT = "2026-11-21T10:00:00Z"
 OUTCOME = failed("t1", stack_trace_head="assert 'ü' == 'u'", confidence=0.97, runner_up=None)
 ACTION = Implement(
     seq=1, rule="ready-todo", because="it is ready", todo_id="t1", role=Role.CODER, attempt=1,
