@@ -231,10 +231,7 @@ def test_a_constraint_of_an_inbox_item_leaves_out_the_files_that_it_names_unless
 
 
 def test_the_documents_of_a_module_are_read() -> None:
-    texts = {
-        "modules/cart/SPEC.md": "The cart is `core.py` and `api.py`.",
-        "modules/cart/CONTRACT.md": "…",
-    }
+    texts = {"modules/cart/SPEC.md": "The cart is `core.py` and `api.py`.", "modules/cart/CONTRACT.md": "…"}
     plan = planned(Gap(category="inbox", description="Write module cart"), texts=texts)
     assert targets(plan) == [("create", ("modules/cart/core.py", "modules/cart/api.py"))]
     documents = "modules/cart/CONTRACT.md, modules/cart/SPEC.md"

@@ -50,10 +50,7 @@ def test_a_goal_from_standard_input_may_have_bytes_that_are_no_text(
     ("answer", "in_phases"), [("yes", True), (" N ", False), ("customize", None), ("perhaps", None)]
 )
 def test_at_a_terminal_a_person_chooses_phases(
-    answer: str,
-    in_phases: bool | None,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    answer: str, in_phases: bool | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(new_plans.typer, "prompt", lambda *words, **settings: answer)

@@ -52,8 +52,7 @@ def branch_of(memory: PastRecords, about: Todo) -> tuple[Role, str]:
 
 def test_a_branch_goes_to_the_role_that_memory_recommends_with_a_reason() -> None:
     memory = PastRecords(
-        fingerprint=HERE,
-        repairs=past_repairs(Role.DEBUGGER, True, 9) + past_repairs(Role.TESTER, False, 3),
+        fingerprint=HERE, repairs=past_repairs(Role.DEBUGGER, True, 9) + past_repairs(Role.TESTER, False, 3)
     )
     opinionated = todo("t1", title=PARSER.title, failure_routing={"timeout": "tester"})
 

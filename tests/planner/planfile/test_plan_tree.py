@@ -82,9 +82,7 @@ def test_a_sub_plan_that_only_the_revised_todo_names_is_known_afterwards(tmp_pat
 
 def test_a_flattened_plan_has_qualified_ids_and_references(tmp_path: Path):
     write(
-        tmp_path / "sub.yaml",
-        todo("a"),
-        todo("a_branch_01", "a", parent_id="a", via="a", status="claimed"),
+        tmp_path / "sub.yaml", todo("a"), todo("a_branch_01", "a", parent_id="a", via="a", status="claimed")
     )
     path = write(tmp_path / "plan.yaml", todo("first"), parent("p", "sub.yaml", "first"), todo("last", "p"))
 

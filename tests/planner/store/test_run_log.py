@@ -295,10 +295,7 @@ LOOSE = st.recursive(
 
 
 @given(
-    at=st.datetimes(timezones=st.just(UTC)),
-    text=TEXTS,
-    loose=LOOSE,
-    numbers=st.lists(FLOATS, max_size=3),
+    at=st.datetimes(timezones=st.just(UTC)), text=TEXTS, loose=LOOSE, numbers=st.lists(FLOATS, max_size=3)
 )
 def test_any_event_contents_survive_encoding_and_decoding(
     at: datetime, text: str, loose: Any, numbers: list[float]

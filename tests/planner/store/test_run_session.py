@@ -27,13 +27,7 @@ from planner.planfile.record_files import write_outcomes
 from planner.policy.limits import lowered
 from planner.store.index import open_index
 from planner.store.plan_run import PlanRun
-from planner.store.run_log import (
-    MAX_EVENT_BYTES,
-    RunLog,
-    logged_actions,
-    read_event,
-    replay,
-)
+from planner.store.run_log import MAX_EVENT_BYTES, RunLog, logged_actions, read_event, replay
 from planner.store.session import RunSession, RunSettings, submission
 from planner.testing import simulate_failure, simulate_success
 
