@@ -77,7 +77,7 @@ def outcomes(draw: st.DrawFn, plan: Plan, number: int) -> tuple[Outcome, ...]:
     return tuple(found)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_next_and_step_request_the_same_actions(data: st.DataObject, tmp_path_factory: Any) -> None:
     folder: Path = tmp_path_factory.mktemp("both")
@@ -156,7 +156,7 @@ def _asked(state: State, at: datetime) -> list[str]:
     ]
 
 
-COUNT = 15
+COUNT = 10
 
 
 @pytest.mark.parametrize("kind", AGENTS)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -156,17 +157,12 @@ def test_todos_that_wait_for_others_are_shown_in_waves(command: Command):
 def test_a_todo_without_prior_work_is_ready_with_its_allowed_files(command: Command):
     command.plan(with_test("a", allowed_files=["shop/**"]), with_test("b"))
     command.outcomes(failed("a", "TEST_NOT_FOUND"), failed("b", "TEST_NOT_FOUND"))
-
     ran = command("next", "plan.yaml")
 
-    assert ran.out.split("\n\n")[1].splitlines()[:6] == [
-        "Ready (2), in parallel",
-        "  a: for the coder",
-        "    may write shop/**",
-        "    not begun: AssertionError: assert 1 == 2",
-        "    edit Fix it",
-        "  b: for the coder",
-    ]
+    head, a, files, reason, edit, b = ran.out.split("\n\n")[1].splitlines()[:6]
+    assert (head, a, b) == ("Ready (2), in parallel", "  a: for the coder", "  b: for the coder")
+    assert (files, edit) == ("    may write shop/**", "    edit Fix it")
+    assert reason == "    not begun: AssertionError: assert 1 == 2"
     says = "The last run found no test: `AssertionError: assert 1 == 2`. Fix it"
     assert command("next", "plan.yaml", "--brief", "a").out.splitlines()[-1] == says
     assert commands_of(ran) == ["brief  planner next plan.yaml --brief a"]
@@ -627,36 +623,33 @@ def test_named_outcomes_are_read_without_a_log_unless_one_is_named(shop: Command
 
 
 TEXT = st.text(max_size=20) | st.sampled_from(["\x1b[31m", "a" * 5000, "\x00", "../..", "-rf"])
+LINE = st.integers(-5, 10**9) | st.none()
+
+
+def one_of(words: Iterable[object]) -> st.SearchStrategy[str | None]:
+    return st.sampled_from([*map(str, words)])
+
+
 FAILURES = st.fixed_dictionaries(
-    {"category": st.sampled_from([*map(str, Category)])},
+    {"category": one_of(Category)},
     optional={
-        "owner": st.sampled_from([*map(str, Owner), None]),
+        "owner": one_of(Owner) | st.none(),
         "signature": TEXT,
         "stack_trace_head": TEXT,
         "suggestion": TEXT,
         "confidence": st.floats(0, 1) | st.none(),
-        "since": st.sampled_from([*map(str, Since)]),
+        "since": one_of(Since),
         "top_failing_tests": st.lists(TEXT, max_size=3),
-        "location": st.fixed_dictionaries(
-            {"path": TEXT, "line": st.integers(-5, 10**9) | st.none(), "function": TEXT}
-        ),
+        "location": st.fixed_dictionaries({"path": TEXT, "line": LINE, "function": TEXT}),
     },
 )
-CHECKS = st.fixed_dictionaries(
-    {
-        "id": st.sampled_from(["tests[0]", "tests[0]", "tests[9]", "manual[0]", ""]),
-        "kind": st.sampled_from([*map(str, CheckKind)]),
-        "verdict": st.sampled_from([*map(str, Verdict)]),
-    }
-)
+CHECK_IDS = st.sampled_from(["tests[0]", "tests[0]", "tests[9]", "manual[0]", ""])
+CHECKS = st.fixed_dictionaries({"id": CHECK_IDS, "kind": one_of(CheckKind), "verdict": one_of(Verdict)})
+TODO_IDS = st.sampled_from(["a", "b", "c", "a_branch_01"])
 OUTCOMES = st.fixed_dictionaries(
-    {
-        "todo_id": st.sampled_from(["a", "b", "c", "a_branch_01"]),
-        "success": st.booleans(),
-        "tests_passed": st.booleans(),
-    },
+    {"todo_id": TODO_IDS, "success": st.booleans(), "tests_passed": st.booleans()},
     optional={
-        "state": st.sampled_from([*map(str, TodoState), None]),
+        "state": one_of(TodoState) | st.none(),
         "verified": st.booleans(),
         "diff_hash": TEXT,
         "touched_files": st.lists(TEXT, max_size=2),
