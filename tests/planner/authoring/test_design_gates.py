@@ -168,9 +168,7 @@ def test_a_review_requires_a_frozen_context(tmp_path: Path) -> None:
         review(folder, DESIGN)
 
 
-def test_the_documentation_gate_sets_frozen_at_and_writes_the_page(
-    planner: Command, folder: StateFolder
-) -> None:
+def test_the_documentation_gate_sets_frozen_at_and_writes_the_page(planner: Command, folder: StateFolder):
     pass_gates(folder, DESIGN, CODE)
     assert planner("design", "gate", "plan-docs", "pass").status == 4
     assert folder.plan().frozen_at is None
@@ -370,9 +368,7 @@ def test_a_step_that_is_unknown_or_out_of_turn_is_refused(
     assert message in done.err
 
 
-def test_only_the_first_step_needs_no_state_directory(
-    planner: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_first_step_needs_no_state_directory(planner: Command, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("PLANNER_STATE_DIR")
     assert "planner design init title=TEXT" in planner("workflow", "plan").out
     assert "--state-dir is missing" in planner("workflow", "plan", "--step", "2").err

@@ -114,9 +114,7 @@ FIRST, OTHER = roadmap("Create `a.py`"), roadmap("Create `b.py`")
         ([*[record(FIRST)] * 3, *[record(OTHER, SUCCESS)] * 3], False),  # only the last five records count
     ],
 )
-def test_a_gap_with_three_consecutive_failures_is_postponed(
-    records: list[IterationRecord], waits: bool
-) -> None:
+def test_a_gap_with_three_consecutive_failures_is_postponed(records: list[IterationRecord], waits: bool):
     assert planned(FIRST, OTHER, records=records).gap == (OTHER if waits else FIRST)
 
 
@@ -137,9 +135,7 @@ def test_if_every_gap_is_exhausted_the_first_is_planned_at_high_risk() -> None:
         ("Implement rounding in the domain", ("domain/money.py",), "high"),
     ],
 )
-def test_the_risk_follows_from_the_changed_files(
-    description: str, files: tuple[str, ...], risk: str
-) -> None:
+def test_the_risk_follows_from_the_changed_files(description: str, files: tuple[str, ...], risk: str):
     assert planned(roadmap(description), files=files).estimated_risk == risk
 
 

@@ -31,9 +31,7 @@ def read(arguments: str) -> PytestInvocation:
         ("python -m coverage run --source b -m pytest", True, True),
     ],
 )
-def test_the_launcher_is_separated_from_the_arguments(
-    launcher: str, foreign: bool, as_module: bool
-) -> None:
+def test_the_launcher_is_separated_from_the_arguments(launcher: str, foreign: bool, as_module: bool):
     command = parse_command(f"{launcher} a")
     found = command.pytest
     assert found is not None

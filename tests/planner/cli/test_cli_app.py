@@ -116,9 +116,7 @@ def test_an_error_has_one_line_and_an_exit_status(
     assert ended(capsys, error) == (status, said)
 
 
-def test_an_internal_error_is_reported_as_a_bug_with_its_location(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_internal_error_is_reported_as_a_bug_with_its_location(capsys: pytest.CaptureFixture[str]):
     status, said = ended(capsys, ZeroDivisionError("oh\nno"))
     assert status == Status.INTERNAL_ERROR
     assert said.count("\n") == 1

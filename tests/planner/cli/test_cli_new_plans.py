@@ -29,9 +29,7 @@ def test_the_generated_section_is_replaced_between_its_markers() -> None:
             with_section(torn, "plan.yaml")
 
 
-def test_a_page_for_agents_in_another_encoding_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_for_agents_in_another_encoding_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     Path("AGENTS.md").write_bytes(b"\xff\xfeB")
     with pytest.raises(UsageMistake, match="not text in UTF-8"):
@@ -39,9 +37,7 @@ def test_a_page_for_agents_in_another_encoding_is_refused(
     assert Path("AGENTS.md").read_bytes() == b"\xff\xfeB"
 
 
-def test_a_goal_from_standard_input_may_have_bytes_that_are_no_text(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_goal_from_standard_input_may_have_bytes_that_are_no_text(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Send \xff"), encoding="utf-8"))
     assert new_plans._checked_goal("-") == "Send \ufffd"
 

@@ -87,9 +87,7 @@ def test_a_fault_of_the_environment_is_not_called_inconclusive(command: Command)
     assert "to be verified again, as something was missing\n" in command("status", "plan.yaml").out
 
 
-def test_a_failed_todo_is_shown_with_its_failure_though_a_later_run_did_not_select_it(
-    verified: Command,
-) -> None:
+def test_a_failed_todo_is_shown_with_its_failure_though_a_later_run_did_not_select_it(verified: Command):
     verified("status", "plan.yaml")
     verified.outcomes(pending("a"), done("q"))
     assert "  check    failed  tests[0]" in verified("status", "plan.yaml", "a").out

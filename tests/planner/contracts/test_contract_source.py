@@ -302,9 +302,7 @@ def test_an_unambiguous_name_is_compared(project: Project, source: str) -> None:
         ("if x:\n        a: int = 1", None),
     ],
 )
-def test_the_constructor_of_a_plain_dataclass_is_derived(
-    project: Project, fields: str, init: str | None
-) -> None:
+def test_the_constructor_of_a_plain_dataclass_is_derived(project: Project, fields: str, init: str | None):
     imports = "from dataclasses import dataclass, field, KW_ONLY\nfrom typing import ClassVar\n"
     project.write(m=f"{imports}@dataclass\nclass D:\n    {fields}\n")
     (difference,) = project.wrong("D.__init__")

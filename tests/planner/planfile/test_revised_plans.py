@@ -218,9 +218,7 @@ def test_a_revised_plan_can_be_written_to_a_pipe(plan: Path) -> None:
         write_beside(load_tree(plan).load_all(), both(plan), Path("pipe"))
 
 
-def test_if_one_file_cannot_be_written_no_file_is_changed(
-    plan: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_if_one_file_cannot_be_written_no_file_is_changed(plan: Path, monkeypatch: pytest.MonkeyPatch):
     tree, revised = load_tree(plan), both(plan)
     tree.child("phase")
     real = os.replace

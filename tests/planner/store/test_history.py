@@ -113,9 +113,7 @@ def test_a_team_database_imports_the_runs_of_several_checkouts(planner: Command)
 
 
 @pytest.mark.parametrize("words", [(), ("--store", "team.db", "--import")], ids=["own", "imported"])
-def test_an_unreadable_log_is_reported_beside_the_other_runs(
-    planner: Command, words: tuple[str, ...]
-) -> None:
+def test_an_unreadable_log_is_reported_beside_the_other_runs(planner: Command, words: tuple[str, ...]):
     repaired(planner)
     broken = repaired(planner, "run-2").path
     broken.write_text(broken.read_text().replace("run_started", "run_resumed"))

@@ -167,9 +167,7 @@ def test_any_changed_byte_of_a_log_is_detected(log: RunLog, path: Path, at: int,
     ],
     ids=["dropped", "changed", "no ASCII", "CRLF", "two plans", "no plan"],
 )
-def test_other_damage_is_refused_with_its_line_number(
-    log: RunLog, path: Path, damage: Any, problem: str
-) -> None:
+def test_other_damage_is_refused_with_its_line_number(log: RunLog, path: Path, damage: Any, problem: str):
     lines = path.read_text().splitlines()
     path.write_text("".join(f"{line}\n" for line in damage(lines)))
     reader = RunLog.read(path)
@@ -208,9 +206,7 @@ def test_a_full_disk_rejects_the_event_and_leaves_the_log_usable(
     assert len(list(RunLog.read(path).entries())) == 4
 
 
-def test_an_interrupted_write_is_rolled_back(
-    log: RunLog, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_write_is_rolled_back(log: RunLog, path: Path, monkeypatch: pytest.MonkeyPatch):
     def interrupted(_: int) -> None:
         raise KeyboardInterrupt
 

@@ -224,9 +224,7 @@ def test_a_sub_plan_is_loaded_when_the_event_announces_it(parent: Desk) -> None:
         ({"problems": ["it is not planned"]}, "it is not planned"),
     ],
 )
-def test_problems_of_a_sub_plan_are_recorded_in_the_event(
-    parent: Desk, keys: dict[str, Any], problem: str
-) -> None:
+def test_problems_of_a_sub_plan_are_recorded_in_the_event(parent: Desk, keys: dict[str, Any], problem: str):
     session = parent.started()
     hollow = {"id": "s1", "acceptance_criteria": {"tests": [HOLLOW]}}
     parent.plan(hollow, path="phases/hollow.json", todo_list_id="hollow", root="..")
@@ -394,9 +392,7 @@ def test_a_manual_verification_counts_after_a_driven_run(
 
 
 @pytest.mark.parametrize("later", [9, -1])
-def test_a_todo_of_a_driven_run_that_fails_in_a_later_manual_verification_is_named(
-    desk: Desk, later: int
-) -> None:
+def test_a_todo_of_a_driven_run_that_fails_in_a_later_manual_verification_is_named(desk: Desk, later: int):
     plan = drive(desk, "t1", "t2", verified=stepping.PASSED)
     failed = simulate_failure(load_plan(plan).plan.items[0], Category.TEST_REGRESSION, "no")
     verify_by_hand(plan, START + timedelta(minutes=later), failed)
@@ -459,9 +455,7 @@ def test_a_file_that_is_not_this_plan_is_not_replaced(desk: Desk, shop: Path, he
         desk.open(newest=shop.with_name(held))
 
 
-def test_an_unwritable_newest_plan_is_reported(
-    desk: Desk, shop: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unwritable_newest_plan_is_reported(desk: Desk, shop: Path, monkeypatch: pytest.MonkeyPatch):
     run = desk.started(newest=shop.with_name("newest.yaml"))
     left = {each.name for each in shop.parent.iterdir()}
 
