@@ -166,11 +166,6 @@ def test_the_depth_of_phases_is_bounded(tmp_path: Path, depth: int, plans: int) 
     assert len(plans_of(goal, tmp_path, depth=depth)) == plans
 
 
-def test_earlier_results_are_included_in_the_intent_of_every_todo(tmp_path: Path) -> None:
-    plan = plan_of("Navigation", tmp_path, done_before="Done before:\n- Buffer")
-    assert all("- Buffer" in (todo.intent or "") for todo in plan.items)
-
-
 @given(goal=st.lists(st.text("ab#-1. \n;", min_size=1, max_size=30), min_size=1, max_size=6).map("\n".join))
 @example(goal="```\nwords\n```")
 @example(goal="- `pytest tests/test_a.py`")

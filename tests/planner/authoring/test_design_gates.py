@@ -168,22 +168,6 @@ def test_a_review_requires_a_frozen_context(tmp_path: Path) -> None:
         review(folder, DESIGN)
 
 
-def test_the_documentation_gate_sets_frozen_at_and_writes_the_page(planner: Command, folder: StateFolder):
-    pass_gates(folder, DESIGN, CODE)
-    assert planner("design", "gate", "plan-docs", "pass").status == 4
-    assert folder.plan().frozen_at is None
-    review(folder, DOCS, "status=PASS")
-
-    done = planner("design", "gate", "plan-docs", "PASS")
-
-    assert done.out == (
-        "plan-docs: COMPLETE, iteration 1, the plan is frozen\n"
-        f"next: planner workflow execute --step 1 --state-dir {folder.path}\n"
-    )
-    assert folder.plan().frozen_at is not None
-    assert folder.page_file.read_text() == planner("design", "show").out
-
-
 def test_an_interrupted_freeze_is_completed_by_deciding_again(folder: StateFolder) -> None:
     """The plan is written before the gates; a plan that is already frozen is not frozen again."""
     pass_gates(folder, DESIGN, CODE)
@@ -251,34 +235,20 @@ def test_a_gate_cannot_pass_with_a_blocking_item(
     assert after.iteration - before.iteration == (not passed and bool(blocking))
 
 
-def test_a_gate_shows_its_iteration_and_blocking_items(planner: Command, folder: StateFolder) -> None:
+def test_a_gate_that_nothing_blocks_cannot_fail(planner: Command, folder: StateFolder) -> None:
     fail_gate(folder, DESIGN, 1)
-    assert planner("design", "show", "plan-design").json["items"][0]["finding"] == "no"
-    passing = planner("design", "gate", "plan-design")
     review(folder, DESIGN, "severity=COULD", "status=FAIL", "finding=too short")
     blocked = planner("design", "gate", "plan-design")
-    refused = planner("design", "gate", "plan-design", "pass")
+    said = "plan-design: RETRY, iteration 2\n  qa-002 (COULD, *) is FAIL: too short\n"
+    assert (blocked.status, blocked.out) == (1, said)
+
     change(folder, "qa-002", "status=PASS", phase=DESIGN)
     not_failed = planner("design", "gate", "plan-design", "fail")
     change(folder, "overview", "problem=")
     incomplete = planner("design", "gate", "plan-design", "fail")
-    change(folder, "overview", "problem=p")
-    folder.decide_gate(DESIGN, passed=True)
-    passed = planner("design", "gate", "plan-design")
-
-    state, where = "plan-design: RETRY, iteration 2\n", f"--state-dir {folder.path}\n"
-    assert (passing.status, passing.out) == (
-        0,
-        f"{state}next: planner design gate plan-design pass {where}",
-    )
-    assert (blocked.status, blocked.out) == (1, f"{state}  qa-002 (COULD, *) is FAIL: too short\n")
-    assert (refused.status, refused.err.count("\n")) == (4, 1)
-    assert "qa-002 (COULD, *) is FAIL: too short" in refused.err
-    assert not_failed.status == 4
+    assert (not_failed.status, incomplete.status) == (4, 4)
     assert "no item blocks it; set one to FAIL, or pass the gate" in not_failed.err
     assert "no item blocks it; set one to FAIL, or complete the plan" in incomplete.err
-    assert passed.status == 0
-    assert passed.out == f"plan-design: COMPLETE, iteration 2\nnext: planner workflow plan --step 6 {where}"
 
 
 @pytest.mark.parametrize(

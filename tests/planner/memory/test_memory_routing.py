@@ -142,17 +142,6 @@ def test_memory_never_routes_a_violation_away_from_a_person(category: Category) 
         )
 
 
-@pytest.mark.parametrize("word", ["timeout", "TEST_TIMEOUT"])
-def test_routing_set_by_the_todo_overrides_memory(word: str) -> None:
-    about = todo(failure_routing={word: "tester"})
-    advice = route(remembering(*DEBUGGER, correction(Role.CODER)), about=about)
-    assert (advice.role, advice.changed) == (Role.TESTER, False)
-    reason = f"the todo itself sets the role for {word}"
-    assert advice.because == f"{reason}; 10 of TEST_TIMEOUT; debugger fixed 9 of 10"
-    assert route(remembering(), about=about).because == reason
-    assert route(remembering(*DEBUGGER), about=todo(failure_routing={"flaky_test": "coder"})).changed
-
-
 @settings(max_examples=30)
 @given(records, failures, todos, st.randoms(use_true_random=False))
 def test_the_order_of_records_is_irrelevant(
