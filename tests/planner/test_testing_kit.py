@@ -25,12 +25,10 @@ def question_of(workflow):
 
 def test_a_passed_branch_with_a_red_parent_is_followed_by_a_deeper_one_then_a_person():
     workflow = failed_workflow()
-
     workflow.inject_success(BRANCH, parent_passes=False)
     deeper = workflow.get_branches(FAILED)[-1]
     assert (deeper.id, deeper.via, deeper.branch_depth) == (DEEPER, BRANCH, 2)
     assert deeper.parent_id == FAILED
-
     workflow.inject_success(DEEPER, parent_passes=False)
     assert len(workflow.get_branches(FAILED)) == 2
     assert question_of(workflow).rule == "branch-depth"
@@ -59,7 +57,6 @@ def test_without_auto_fix_a_branch_waits_for_approval():
     assert asking.get_status("t3_entry_conditions") == "blocked"
     question = question_of(asking)
     assert (question.kind, question.question_id) == (QuestionKind.APPROVE_BRANCH, BRANCH)
-
     agreed = create_test_workflow(auto_fix_mode=False, approved=(BRANCH,))
     agreed.inject_success(FIRST)
     agreed.inject_failure(FAILED)

@@ -94,7 +94,6 @@ def test_pytest_settings_decide_which_test_files_are_found(tmp_path: Path, testp
             "other/check_it.py": TEST,
         },
     )
-
     assert commands(plan_of(tmp_path)) == {"checks-check_it": ["pytest checks/check_it.py"]}
 
 

@@ -48,7 +48,6 @@ def test_qr_phase_json_has_the_fields_of_the_schema(folder: StateFolder) -> None
     for phase in ReviewPhase:
         item = review(folder, phase)
         fields = {"id": "qa-001", "scope": "*", "check": "Is it so?", "severity": "MUST", "status": "TODO"}
-
         assert json.loads(folder.review_file(phase).read_text()) == {
             "schema_version": "1.0",
             "phase": phase.value,

@@ -272,9 +272,7 @@ def test_an_unusable_file_is_reported_in_one_line_with_a_remedy(
         path.unlink()
     else:
         path.write_text(text)
-
     done = planner("design", "gate", "plan-design", "pass")
-
     assert (done.status, done.err.count("\n")) == (4, 1)
     assert message in done.err
     assert "; " in done.err

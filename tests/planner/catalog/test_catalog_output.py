@@ -43,7 +43,6 @@ def test_every_name_in_the_output_tables_exists() -> None:
     rows = [row for rows in load_table("tools")["tools"].values() for row in rows]
     table = output.output_table()
     formats = table["formats"]
-
     assert {row["output"] for row in rows if "output" in row} <= set(formats)
     for form in formats.values():
         assert {each[1:] for each in form.get("patterns", ()) if each.startswith("@")} <= set(formats)

@@ -109,9 +109,7 @@ def test_a_manual_criterion_is_answered_for_the_next_run(
     manual: Command, said: str, answer: str, note: str | None
 ):
     assert "planner answer plan.yaml chart yes # or no, or a reason" in manual("next", "plan.yaml").out
-
     ran = manual("answer", "plan.yaml", "chart", said, "--by", "Ada")
-
     assert ran.status == 0
     assert ran.out.startswith(f"chart: Does the chart look right? {answer} (Ada)\n")
     (kept,) = answers(manual)
@@ -176,9 +174,7 @@ def test_a_review_is_answered_by_an_option_by_yes_or_no_or_by_advice(
 ):
     command.plan(with_test("a"), metadata={"max_branch_depth": 0})  # no repairs: a person decides
     command.outcomes(failed("a"))
-
     ran = command("answer", "plan.yaml", "a", said)
-
     assert ran.status == 0, ran.err
     assert command("next", "plan.yaml", "--json").json["state"] == state
     assert command("status", "plan.yaml", "--json").json["todos"][0]["state"] == life
@@ -214,10 +210,8 @@ def test_an_approval_after_an_in_place_edit_belongs_to_the_same_run(command: Com
     command("next", "plan.yaml", "--in-place")
     assert "price_branch_01" in path.read_text()
     assert "timeout_seconds: 600" not in path.read_text()
-
     assert command("approve", "plan.yaml", "slow:edits:1").status == 0
     command("next", "plan.yaml", "--in-place")
-
     assert "timeout_seconds: 600" in path.read_text()
     assert [each.name for each in (command.folder / ".planverify/logs").iterdir()] == ["shop.jsonl"]
 

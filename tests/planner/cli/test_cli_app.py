@@ -145,7 +145,6 @@ def test_a_closed_standard_error_is_ignored(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_help_lists_every_command_and_every_exit_status(command: Command) -> None:
     ran = command("--help")
-
     assert "Show what comes next" in ran.out
     assert command("--version").out.startswith("planner ")
     for name in ("next", "validate", "status", "explain", "schema"):

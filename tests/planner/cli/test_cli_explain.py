@@ -106,13 +106,6 @@ def test_explain_shows_recipes_and_plan_keys(command: Command) -> None:
     assert {*KINDS["key of a plan"]} >= {"items", "dependencies", "verify", "budget", "max_retries"}
 
 
-def test_an_unknown_word_is_reported_with_the_nearest(command: Command) -> None:
-    ran = command("explain", "flaky-tst")
-    assert ran.status == 1
-    assert "nothing has the name 'flaky-tst'; did you mean " in ran.err
-    assert "planner explain lists the topics" in command("explain", "zzzz").err
-
-
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return the text of every reference page that is written, by file name."""

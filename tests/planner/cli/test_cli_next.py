@@ -136,7 +136,6 @@ def test_a_failure_is_shown_whose_repair_begins_with_another_step(command: Comma
         facts = {"stack_trace_head": says, "signature": f"{says:0>12}"}
         command.outcomes(failed("a", "SPEC_MISMATCH", **facts), run={"run_id": says})
         lines = command("next", "plan.yaml").out.splitlines()
-
         assert lines[2] == "✗ a  SPEC_MISMATCH 90%, fault of the product"
         assert f"  says   {says}" in lines
         assert "  first  a_step_01, before a_branch_01" in lines
@@ -158,7 +157,6 @@ def test_a_todo_without_prior_work_is_ready_with_its_allowed_files(command: Comm
     command.plan(with_test("a", allowed_files=["shop/**"]), with_test("b"))
     command.outcomes(failed("a", "TEST_NOT_FOUND"), failed("b", "TEST_NOT_FOUND"))
     ran = command("next", "plan.yaml")
-
     head, a, files, reason, edit, b = ran.out.split("\n\n")[1].splitlines()[:6]
     assert (head, a, b) == ("Ready (2), in parallel", "  a: for the coder", "  b: for the coder")
     assert (files, edit) == ("    may write shop/**", "    edit Fix it")

@@ -70,7 +70,6 @@ def test_a_step_before_a_repair_is_shown_and_not_counted(command: Command) -> No
 
 def test_status_shows_the_details_of_one_todo(verified: Command) -> None:
     ran = verified("status", "plan.yaml", "a")
-
     assert ran.status == 0
     assert ran.out.splitlines()[0] == "a  ✗ failed"
     assert "blocks   b" in ran.out

@@ -71,7 +71,6 @@ def test_failures_in_a_row_halt_the_run_at_the_limit_of_the_policy(
         for time in range(1, times + 1):
             assert goes_on(run)
             fails(run, time)
-
         if limit == times:
             assert halt_of(run).rule == rule
         else:

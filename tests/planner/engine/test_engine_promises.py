@@ -31,7 +31,6 @@ def test_a_branch_is_proposed_again_after_its_todo_fails_for_another_cause():
     (before,) = run.questions
     run.fails("t1", Category.SPEC_MISMATCH)
     (now,) = run.questions
-
     assert (now.question_id, now.because) == (before.question_id, before.because)
     with pytest.raises(RefusedEvent):
         run.decides(Decision.APPROVE, before)
@@ -83,12 +82,10 @@ def test_a_late_result_for_old_criteria_does_not_count_for_new_ones():
     run.is_done("t1_branch_01")
     run.decides(Decision.APPROVE, edits)
     seq = run.last_of(type(run.last[-1]))[-1].seq
-
     with pytest.raises(RefusedEvent) as refusal:
         run.passes()
     assert refusal.value.rule == "late-answer"
     run.outcome(run.good("t1"), answers=seq)
-
     assert run.life() == "done"
 
 

@@ -142,7 +142,6 @@ def test_a_plan_with_too_many_todos_is_rejected(monkeypatch: pytest.MonkeyPatch)
 def test_an_invalid_sub_plan_is_referred_to_a_person():
     run = Told(todo("p", is_parent=True, sub_project_id="s"), todo("t2", dependencies=("p",)))
     run.loads("p", todo("a", dependencies=("b",)))
-
     (question,) = run.questions
     assert (question.kind, question.rule) == ("review", "sub-plan-unfit")
     assert "the sub-plan of p cannot be carried out: 'a' depends on 'b'" in question.because
@@ -246,11 +245,9 @@ def test_a_parent_fails_once_a_child_has_failed_and_no_other_can_continue():
         todo("p1", sub_plan="a.yaml"), todo("t2", dependencies=("p1",)), todo("t3"), max_branch_depth=0
     )
     run.loads("p1", todo("a", requires_testing=False), todo("b", requires_testing=False))
-
     run.works("p1/a", success=False)
     assert run.life("p1") == "active"
     run.works("p1/b")
-
     assert run.life("p1/a") == "failed"
     assert (run.life("p1"), run.life("t2"), run.life("t3")) == ("failed", "skipped", "active")
 
@@ -287,10 +284,8 @@ def test_a_branch_may_change_the_files_of_its_latest_cause(granted: tuple[str, .
     run = Told(todo(allowed_files=granted))
     run.is_red(**FIRST)
     assert branch_files(run) == ("src/a/**",)
-
     run.is_red("t1_branch_01", **FIRST)
     assert branch_files(run) == ("src/a/**",)
-
     run.is_red("t1_branch_01", **SECOND)
     assert branch_files(run) == ("src/b/**",)
     (action,) = run.last_of(Implement)

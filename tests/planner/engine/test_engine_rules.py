@@ -43,9 +43,7 @@ def test_pre_existing_failures_are_split_off_a_limited_number_of_times():
         older = next(name for name in run.state.todos if name.endswith(f"{number:012x}"))
         run.is_done(older)
         assert run.verifying == ["t1"]
-
     run.fails("t1", since=Since.PRE_EXISTING, signature="f" * 12)
-
     assert [each.rule for each in run.questions] == ["pre-existing-failure"]
 
 

@@ -159,10 +159,8 @@ def test_signatures_merged_by_the_run_count_as_one_cause():
         category=Category.IMPORT_ERROR,
         todos=(CauseTodo(todo_id="t1"), CauseTodo(todo_id="t2")),
     )
-
     people = People(todo("t1"), todo("t2"))
     people.run(red("t1", signature="a" * 12), red("t2", signature="b" * 12), causes=[cause])
-
     assert people.asked == [("implement", "t1_branch_01")]
 
 

@@ -55,10 +55,8 @@ def test_a_branch_goes_to_the_role_that_memory_recommends_with_a_reason() -> Non
         fingerprint=HERE, repairs=past_repairs(Role.DEBUGGER, True, 9) + past_repairs(Role.TESTER, False, 3)
     )
     opinionated = todo("t1", title=PARSER.title, failure_routing={"timeout": "tester"})
-
     role, said = branch_of(memory, PARSER)
     obeyed, unsaid = branch_of(memory, opinionated)
-
     assert role is Role.DEBUGGER
     assert "memory: 12 of TEST_TIMEOUT; debugger fixed 9 of 9, tester 0 of 3" in said
     assert obeyed is Role.TESTER

@@ -46,6 +46,12 @@ def test_an_empty_memory_changes_nothing() -> None:
     assert not remembering(correction(Role.CODER)).is_empty
 
 
+def test_routing_by_the_category_in_the_todo_overrides_memory() -> None:
+    advice = route(remembering(*DEBUGGER), about=todo(failure_routing={"TEST_TIMEOUT": "tester"}))
+    assert (advice.role, advice.changed) == (Role.TESTER, False)
+    assert advice.because.startswith("the todo itself sets the role for TEST_TIMEOUT; ")
+
+
 def fixed_of_100(role: Role, fixed: int) -> list[PastRepair]:
     return [repair(role, number < fixed) for number in range(100)]
 
@@ -133,7 +139,6 @@ def test_memory_never_routes_a_violation_away_from_a_person(category: Category) 
     failure = SLOW.model_copy(update={"category": category})
     held = [repair(Role.DEBUGGER, True, of=failure)] * 20
     memory = remembering(*held, correction(Role.CODER, category=category))
-
     for default in (Role.HUMAN, Role.PLANNER):
         advice = memory.route(failure, todo(), default, NOW)
         assert (advice.role, advice.changed) == (default, False)

@@ -35,7 +35,6 @@ def test_a_new_file_is_private_by_default(tmp_path: Path) -> None:
     finally:
         os.umask(umask)
     write_file(tmp_path / "d", "x", mode=None)
-
     assert [mode_of(tmp_path / name) for name in "abc"] == [0o600, 0o644, 0o600]
     assert mode_of(tmp_path / "d") == 0o666 & ~umask
 
@@ -48,7 +47,6 @@ def test_a_file_is_replaced_atomically_and_keeps_its_permissions(tmp_path: Path,
     with target.open() as reader:
         write(target, "new é \udcff", durable=True)
         assert reader.read() == "old"
-
     assert target.read_bytes() == "new é \\udcff".encode()
     assert mode_of(target) == 0o640
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
@@ -60,7 +58,6 @@ def test_a_symbolic_link_is_kept_and_its_target_written(tmp_path: Path) -> None:
     (tmp_path / "other").symlink_to("there/file")
     write_file(tmp_path / "link", "one")
     write_file(tmp_path / "link", b"two")
-
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "other").is_symlink()
     assert (tmp_path / "there" / "file").read_text() == "two"

@@ -184,10 +184,8 @@ def test_the_faults_of_all_files_are_reported_together_with_their_positions(tmp_
     write(tmp_path / "c.yaml", parent("x", "none.yaml"), parent("y", "b.yaml"))
     items = [parent(name, f"{name}.yaml") for name in ("a", "b", "c")]
     tree = load_tree(write(tmp_path / "plan.yaml", *items, parent("again", "none.yaml")))
-
     with pytest.raises(PlanTreeError) as refused:
         tree.load_all()
-
     told = sorted((Path(error.path).name, len(error.faults)) for error in refused.value.errors)
     assert told == [("b.yaml", 2), ("c.yaml", 1), ("plan.yaml", 1), ("plan.yaml", 1)]
     assert re.search(r"b\.yaml:3:\d+ items\[0\]\.dependencies\[0\]: there is no", str(refused.value))
@@ -210,10 +208,8 @@ def test_sub_plans_deeper_than_three_levels_are_refused(tmp_path: Path):
     for level in (3, 2, 1):
         write(tmp_path / f"s{level}.yaml", parent("p", f"s{level + 1}.yaml"))
     path = write(tmp_path / "plan.yaml", parent("p", "s1.yaml"))
-
     said = error_of(load_tree(path))
     below = load_tree(tmp_path / "s1.yaml").load_all()
-
     assert "s3.yaml:3:" in said
     assert "at most 3 levels deep" in said
     assert "plan.yaml -> s1.yaml -> s2.yaml -> s3.yaml -> s4.yaml" in said

@@ -231,7 +231,6 @@ def test_a_report_that_the_run_wrote_at_its_end_does_not_outdate_a_verdict(
     report.write_text("<testsuites/>")
     remember_written(report)
     assert changed_files(tmp_path, run) == ChangedFiles()
-
     report.write_text("<testsuites></testsuites>")
     assert changed_files(tmp_path, run).paths == ("report.xml",)
 
@@ -244,7 +243,6 @@ def test_runs_of_other_plans_and_files_that_are_not_journals_are_skipped(tmp_pat
     journal(tmp_path, 5).symlink_to("/dev/zero")
     (tmp_path / ".planverify/runs/file").write_text("x")
     journal(tmp_path, 6).write_bytes(b"\xff\0\n[[[[\n" + b"[" * 100_000 + b"\n{}\n1\n")
-
     (run,) = past_runs(tmp_path, "p")
     assert (run.folder.name[:8], run.finished, set(run.checks)) == ("20260101", None, {("a", "verify")})
 

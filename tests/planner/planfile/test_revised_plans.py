@@ -46,13 +46,11 @@ def titled(path: Path, title: str) -> dict[str, Plan]:
 
 def test_an_in_place_write_replaces_all_changed_files_and_undo_restores_them(plan: Path) -> None:
     written = write_in_place(load_tree(plan).load_all(), both(plan))
-
     assert [each.path.name for each in written] == ["plan.yaml", "two.yaml"]
     assert "# mine" in plan.read_text()
     assert "# the second" in Path("phases/two.yaml").read_text()
     assert load_plan(plan).plan.todo("t2").dependencies == ("t1",)
     assert load_tree(plan).child("phase").loaded.plan.todo("s2").dependencies == ("s1",)
-
     assert {each.name for each in undo_plan(plan)} == {"plan.yaml", "two.yaml"}
     assert (plan.read_text(), Path("phases/two.yaml").read_text()) == (PLAN, SUB)
     with pytest.raises(PlannerError, match="there is no previous version"):
@@ -96,7 +94,6 @@ def test_the_version_before_a_copy_was_replaced_is_kept_apart_from_that_of_the_p
     for title in ("Due", "Tre"):
         write_beside(load_tree(plan).load_all(), titled(plan, title), target)
     assert not list(plan.parent.glob("next.*.yaml")), "an unchanged sub-plan is not copied"
-
     assert [each.name for each in undo_plan(plan)] == ["plan.yaml"]
     assert plan.read_text() == PLAN
     assert [each.name for each in undo_plan(target)] == ["next.yaml"]
@@ -191,10 +188,8 @@ def test_undo_replaces_no_file_that_is_no_plan(plan: Path, *, force: bool) -> No
         written = f"sha256:{sha256(content).hexdigest()}"
         files = [{"path": name, "before": "", "written": written}]
         version.write_text(json.dumps({"version": 1, "plan": "plan.yaml", "files": files}))
-
         with pytest.raises(PlannerError, match=f"{name}: is no plan"):
             undo_plan(plan, force=force)
-
     assert (mine.read_text(), plan.with_name("sitecustomize.py").exists()) == ("mine", False)
 
 

@@ -143,7 +143,6 @@ def test_a_damaged_text_in_the_index_is_an_error_that_names_the_rebuild(project:
     before = rows_of(project)
     with sqlite3.connect(project.root / USUAL) as raw:
         raw.execute("UPDATE planverify_verifications SET run_id = CAST(x'ff' AS TEXT)")
-
     with (
         open_index(project.root) as index,
         pytest.raises(StoreError, match="planner history --rebuild makes the project's own index again"),

@@ -72,9 +72,7 @@ def log(path: Path) -> Iterator[RunLog]:
 
 def test_appended_events_are_read_in_order(log: RunLog, path: Path) -> None:
     reader = RunLog.read(path)
-
     read = list(reader.entries())
-
     assert [entry.n for entry in read] == [0, 1, 2]
     assert [entry.event for entry in read] == [FIRST, TICK, TICK]
     assert "".join(f"{entry.text}\n" for entry in read) == path.read_text()
@@ -171,7 +169,6 @@ def test_other_damage_is_refused_with_its_line_number(log: RunLog, path: Path, d
     lines = path.read_text().splitlines()
     path.write_text("".join(f"{line}\n" for line in damage(lines)))
     reader = RunLog.read(path)
-
     with pytest.raises(LogError) as refused:
         list(reader.entries())
     message = str(refused.value)
@@ -230,7 +227,6 @@ def test_a_removed_replaced_or_shortened_log_is_not_written_to(log: RunLog, path
         path.unlink()
     if how == "replaced":
         path.write_bytes(content)
-
     with pytest.raises(LogError, match="removed, replaced or shortened"):
         write(log, TICK)
 

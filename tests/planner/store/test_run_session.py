@@ -90,9 +90,7 @@ def test_the_plan_is_submitted_with_the_time_of_the_first_event(desk: Desk) -> N
     session = desk.open(jobs=3)
     assert session.state is None
     assert desk.log.read_text() == "", "nothing is known before"
-
     assert desk.tell(session, "run_started") == ["implement"]
-
     submitted, started = desk.events()
     assert submitted.at == started.at
     assert submitted.policy.jobs == 3
@@ -291,7 +289,6 @@ def test_an_unreadable_log_hides_no_other_log_and_does_not_stop_the_run(desk: De
     torn.write_text(log.read_text().replace("run_started", "run_resumed"))
     log.unlink()
     session = desk.open(log=None)
-
     assert desk.tell(session, "run_started") == ["implement"]
     (remark,) = session.remarks()
     assert "torn.jsonl: line 1 was changed" in remark
@@ -307,7 +304,6 @@ def test_secrets_are_redacted_before_an_event_is_logged(desk: Desk) -> None:
     session = desk.started()
     desk.tell(session, "work_finished", todo_id="t1", message=f"pushed with {SECRET}")
     desk.fail(session, stack_trace_head=f"AssertionError: {SECRET}")
-
     text = desk.log.read_text()
     assert SECRET not in text
     assert text.count("[redacted: github token]") >= 3
@@ -432,9 +428,7 @@ def test_a_revised_sub_plan_is_written_beside_the_newest_plan(desk: Desk, shop: 
     target = shop.with_name("newest.yaml")
     run = desk.started(newest=target)
     revise(desk, run, "phase/s2")
-
     assert run.remarks() == []
-
     assert "sub_plan: newest.phase.yaml" in target.read_text()
     written = shop.with_name("newest.phase.yaml").read_text()
     assert "s2_branch_01" in written

@@ -129,7 +129,6 @@ def test_a_decision_from_a_form_is_recorded_like_one_from_the_command_or_refused
 ):
     answer = decide(client, **given)
     is_recorded = " a_branch_01 (" in message
-
     assert answer.status_code == (200 if is_recorded else 409)
     assert message in answer.text
     assert "pydantic" not in answer.text
@@ -139,7 +138,6 @@ def test_a_decision_from_a_form_is_recorded_like_one_from_the_command_or_refused
 def test_each_way_to_continue_is_a_button_that_takes_advice(client: TestClient):
     decide(client, decision="reject")
     page = client.get("/questions").text
-
     assert re.findall(r'name="answer" value="(\w+)".*>(.+)</button>', page) == [
         ("retry", "Retry"),
         ("give_up", "Give up"),
