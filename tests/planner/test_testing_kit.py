@@ -43,6 +43,13 @@ def test_a_result_of_a_todo_implies_that_the_todos_before_it_passed():
     assert workflow.get_status("t4_exit_conditions") == "blocked"
 
 
+def test_a_failing_todo_is_not_passed_by_a_result_of_a_later_one():
+    workflow = failed_workflow()
+    workflow.inject_failure("t3_entry_conditions")
+    assert workflow.get_status(FAILED) == "test_failed"
+    assert not workflow.has_branch("t3_entry_conditions")
+
+
 def test_a_branch_that_exceeds_its_lifetime_is_escalated_to_a_person():
     workflow = failed_workflow(branch_timeout_seconds=300)
     assert workflow.inject_failure(BRANCH, "first") is not None

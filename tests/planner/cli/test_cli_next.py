@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterable
@@ -445,6 +446,7 @@ def test_json_has_short_actions_and_with_full_all_details(shop: Command):
     assert short == {"action": "implement", **words, **ids}
     (full,) = shop("next", "plan.yaml", "--json", "--full").json["actions"]
     assert {"brief", "bounds"} <= full.keys()
+    assert re.search(r"blocked since .*: c\n", shop("history", "plan.yaml").out)
 
 
 def test_the_brief_of_a_todo_that_could_not_be_verified_says_what_was_missing(command: Command):

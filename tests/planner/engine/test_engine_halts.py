@@ -7,10 +7,8 @@ from collections.abc import Callable
 import pytest
 from engine_telling import Told, todo
 
-from planner.model.actions import Cancel, Halt, Notify
-from planner.model.taxonomy import Category, Role
-
-SECURITY = [Category.SANDBOX_VIOLATION, Category.HYGIENE_VIOLATION, Category.ALLOWLIST_VIOLATION]
+from planner.model.actions import Halt, Notify
+from planner.model.taxonomy import Category
 
 
 def halt_of(run: Told) -> Halt:
@@ -22,24 +20,6 @@ def halt_of(run: Told) -> Halt:
 
 def goes_on(run: Told) -> bool:
     return not run.all_of(Halt) and not run.state.plan_state.is_final
-
-
-@pytest.mark.parametrize("category", SECURITY)
-def test_a_violation_halts_the_run_or_asks_a_person_as_the_policy_requires(category: Category):
-    run = Told(todo("t1", max_retries=5), todo("t2"))
-
-    run.is_red("t1", category)
-
-    halt = halt_of(run)
-    assert (halt.rule, halt.todo_ids, halt.category) == ("halt-on-violation", ("t1",), category)
-    assert run.life("t1") == "halted"
-    assert [each.todo_id for each in run.last_of(Cancel)] == ["t2"]
-    assert run.started == []
-
-    asking = Told(todo("t1", max_retries=5), todo("t2"), halt={"security": "ask"})
-    asking.is_red("t1", category)
-    assert goes_on(asking)
-    assert [each.todo_id for each in asking.questions] == ["t1"]
 
 
 def is_exhausted(run: Told, time: int) -> None:
@@ -111,36 +91,6 @@ def test_a_done_todo_resets_the_count_of_consecutive_failures():
     run.is_done("t2")
     run.is_red("t3")
     assert goes_on(run)
-
-
-@pytest.mark.parametrize(("limit", "made", "halts"), [(5, 5, False), (5, 6, True), (None, 600, False)])
-def test_creating_more_new_files_than_file_growth_allows_halts_the_run(
-    limit: int | None, made: int, halts: bool
-):
-    run = Told(todo(), halt={"file_growth": limit})
-    run.works("t1", new_files=tuple(f"f{at}.py" for at in range(made)))
-    assert goes_on(run) is not halts
-    if halts:
-        assert halt_of(run).rule == "halt-on-file-growth"
-        assert run.life() == "halted"
-
-
-def test_a_person_is_alerted_after_notify_after_n_failures_failed_branches():
-    run = Told(
-        *(todo(f"t{at}") for at in range(3)),
-        max_debug_attempts=1,
-        notify_after_n_failures=1,
-        halt={"consecutive_failures": None},
-    )
-
-    for at in range(3):
-        run.is_red(f"t{at}")
-    run.is_red("t0_branch_01")
-    assert "many-failed-branches" not in run.rules
-    run.is_red("t1_branch_01")
-
-    (alert,) = (each for each in run.last_of(Notify) if each.rule == "many-failed-branches")
-    assert (alert.to, alert.topic) == (Role.HUMAN, "planner.alert")
 
 
 def test_a_circular_wait_between_a_branch_and_its_parent_blocks_the_workflow_and_alerts():

@@ -67,16 +67,6 @@ def test_control_characters_and_line_breaks_are_removed_from_human_input():
     assert run.last[0].because == "Ann rejected t1_branch_01: no way yaw"
 
 
-def test_changed_criteria_end_the_open_branch_and_reverify_its_todo():
-    run, edits = asked_for_more_time()
-    assert run.life("t1_branch_01") == "active"
-    run.decides(Decision.APPROVE, edits)
-    assert run.life("t1_branch_01") == "failed"
-    assert (run.life(), run.verifying) == ("testing", ["t1"])
-    assert run.state.failed_branches == 0
-    assert run.topics() == []
-
-
 def test_a_late_result_for_old_criteria_does_not_count_for_new_ones():
     run, edits = asked_for_more_time()
     run.is_done("t1_branch_01")

@@ -279,27 +279,16 @@ def branch_files(run: Told) -> tuple[str, ...] | None:
     return run.record("t1_branch_01").todo.allowed_files
 
 
-@pytest.mark.parametrize("granted", [None, ("src/**",)])
-def test_a_branch_may_change_the_files_of_its_latest_cause(granted: tuple[str, ...] | None):
-    run = Told(todo(allowed_files=granted))
-    run.is_red(**FIRST)
-    assert branch_files(run) == ("src/a/**",)
-    run.is_red("t1_branch_01", **FIRST)
-    assert branch_files(run) == ("src/a/**",)
-    run.is_red("t1_branch_01", **SECOND)
-    assert branch_files(run) == ("src/b/**",)
-    (action,) = run.last_of(Implement)
-    assert action.bounds.allowed_files == ("src/b/**",)
-
-
-def test_the_role_of_its_latest_cause_works_on_a_branch_without_what_was_proposed_before():
+def test_the_role_and_files_of_its_latest_cause_work_on_a_branch_without_what_was_proposed_before():
     run = Told(todo(allowed_files=("src/**",), contract_path="contracts/a.json"))
     run.is_red(category=Category.SPEC_MISMATCH, **FIRST)
     assert run.record("t1_branch_01").todo.agent_role is Role.ARCHITECT
     assert run.asked().kind is QuestionKind.APPROVE_EDITS
     run.is_red("t1_branch_01", Category.TEST_REGRESSION, **SECOND)
+
     branch = run.record("t1_branch_01").todo
     assert (branch.agent_role, branch.target_agent_role) == (Role.CODER, Role.CODER)
+    assert branch_files(run) == run.last_of(Implement)[0].bounds.allowed_files == ("src/b/**",)
     assert not run.state.questions
 
 

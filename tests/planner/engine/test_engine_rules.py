@@ -149,6 +149,10 @@ def test_an_event_that_does_not_fit_what_came_before_is_refused_with_its_rule(
     assert refusal.value.rule == rule
 
 
+def test_the_clock_may_tick_before_the_start():
+    assert fold([PLAN, ClockTicked(at=START)]).plan_state is PlanState.READY
+
+
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [({"max_debug_attempts": 0}, "no-attempts"), ({"allowed_files": ("docs/**",)}, "no-wider-files")],
