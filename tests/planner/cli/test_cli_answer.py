@@ -125,12 +125,6 @@ def test_bytes_of_an_answer_that_cannot_be_decoded_are_replaced(manual: Command)
     assert manual("history", "shop\udcff").err.startswith("planner: shop\ufffd: there is no such file")
 
 
-def test_the_last_answer_counts(manual: Command):
-    for said in ("no", "yes"):
-        manual("answer", "plan.yaml", "chart", said)
-    assert [each["answer"] for each in answers(manual)] == ["yes"]
-
-
 def test_an_answer_after_a_run_makes_its_verdict_out_of_date(manual: Command):
     passed = done("chart")
     passed["checks"].append({"id": "manual[0]", "kind": "manual", "verdict": "passed"})
