@@ -234,12 +234,15 @@ def test_a_gate_cannot_pass_with_a_blocking_item(
     assert after.iteration - before.iteration == (not passed and bool(blocking))
 
 
-def test_a_gate_that_nothing_blocks_cannot_fail(planner: Command, folder: StateFolder) -> None:
+def test_a_gate_shows_what_blocks_it_and_cannot_fail_without(planner: Command, folder: StateFolder) -> None:
     fail_gate(folder, DESIGN, 1)
+    assert planner("design", "show", "plan-design").json["items"][0]["finding"] == "no"
+    passing, state = planner("design", "gate", "plan-design"), "plan-design: RETRY, iteration 2\n"
+    following = f"next: planner design gate plan-design pass --state-dir {folder.path}\n"
+    assert (passing.status, passing.out) == (0, state + following)
     review(folder, DESIGN, "severity=COULD", "status=FAIL", "finding=too short")
     blocked = planner("design", "gate", "plan-design")
-    said = "plan-design: RETRY, iteration 2\n  qa-002 (COULD, *) is FAIL: too short\n"
-    assert (blocked.status, blocked.out) == (1, said)
+    assert (blocked.status, blocked.out) == (1, f"{state}  qa-002 (COULD, *) is FAIL: too short\n")
 
     change(folder, "qa-002", "status=PASS", phase=DESIGN)
     not_failed = planner("design", "gate", "plan-design", "fail")
