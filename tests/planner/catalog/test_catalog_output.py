@@ -93,11 +93,11 @@ def test_hostile_output_is_read_in_bounded_time() -> None:
     hostile += ['  File "a", line 1\n' * 700, "Traceback (most recent call last):\n" * 300]
     hostile += ["1 passed, " * 1_000, "F401 x\n" * 1_000, "." * 20_000, "a...b" * 4_000]
     hostile += ["  a.py:1:1 - error: x\n    y" * 400, ">> Issue: [B1:a] b\n" * 500]
-    hostile += [(" " * 1_900 + "x\n") * 40]
+    hostile += [(" " * 1_900 + "x\n") * 200]
     for text, form in product(hostile, output.output_table()["formats"]):
         tool = dataclasses.replace(PYTEST, output=form)
         started = time.process_time()
         list(output._read(form, output._whole_text(text, "")))
         proves_nothing(tool, text, "")
         hidden_failures(tool, text, "")
-        assert time.process_time() - started < 0.3, (form, text[:20])
+        assert time.process_time() - started < 0.5, (form, text[:20])
