@@ -27,7 +27,7 @@ MAX_OUTPUT = 60_000
 MAX_MESSAGE = 500
 """Limit in characters of a finding's message."""
 
-_LONG_LINE = re.compile(r"([^\n]{2000})[^\n]+")
+_LONG_LINE = re.compile(r"^([^\n]{2000})[^\n]+", re.MULTILINE)
 """A line that is cut: what a pattern takes from it is shown to people and kept in outcomes."""
 _MILD = frozenset({"warning", "warn", "information", "info", "style", "note", "hint"})
 """Severities below an error."""

@@ -77,7 +77,7 @@ def outcomes(draw: st.DrawFn, plan: Plan, number: int) -> tuple[Outcome, ...]:
     return tuple(found)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_next_and_step_request_the_same_actions(data: st.DataObject, tmp_path_factory: Any) -> None:
     folder: Path = tmp_path_factory.mktemp("both")
@@ -156,13 +156,12 @@ def _asked(state: State, at: datetime) -> list[str]:
     ]
 
 
-COUNT = 15
+COUNT = 10
 
 
 @pytest.mark.parametrize("kind", AGENTS)
 def test_a_workflow_ends_within_its_limits_and_is_done_only_if_all_is_green(kind: str) -> None:
     told = [carry_out(kind, seed) for seed in range(COUNT)]
-
     assert [seed for seed, each in enumerate(told) if is_broken(each)] == []
     assert any(each.red_at_first for each in told), "nothing was ever red, and nothing is proved"
     if kind == "honest":

@@ -25,12 +25,10 @@ def question_of(workflow):
 
 def test_a_passed_branch_with_a_red_parent_is_followed_by_a_deeper_one_then_a_person():
     workflow = failed_workflow()
-
     workflow.inject_success(BRANCH, parent_passes=False)
     deeper = workflow.get_branches(FAILED)[-1]
     assert (deeper.id, deeper.via, deeper.branch_depth) == (DEEPER, BRANCH, 2)
     assert deeper.parent_id == FAILED
-
     workflow.inject_success(DEEPER, parent_passes=False)
     assert len(workflow.get_branches(FAILED)) == 2
     assert question_of(workflow).rule == "branch-depth"
@@ -39,9 +37,7 @@ def test_a_passed_branch_with_a_red_parent_is_followed_by_a_deeper_one_then_a_pe
 
 def test_a_result_of_a_todo_implies_that_the_todos_before_it_passed():
     workflow = create_test_workflow()
-
     workflow.inject_failure("t3_entry_conditions", "too early")
-
     assert workflow.get_status(FIRST) == workflow.get_status(FAILED) == "completed"
     assert workflow.has_branch("t3_entry_conditions")
     assert workflow.get_status("t4_exit_conditions") == "blocked"
@@ -49,9 +45,7 @@ def test_a_result_of_a_todo_implies_that_the_todos_before_it_passed():
 
 def test_a_failing_todo_is_not_passed_by_a_result_of_a_later_one():
     workflow = failed_workflow()
-
     workflow.inject_failure("t3_entry_conditions")
-
     assert workflow.get_status(FAILED) == "test_failed"
     assert not workflow.has_branch("t3_entry_conditions")
 
@@ -60,7 +54,6 @@ def test_a_branch_that_exceeds_its_lifetime_is_escalated_to_a_person():
     workflow = failed_workflow(branch_timeout_seconds=300)
     assert workflow.inject_failure(BRANCH, "first") is not None
     workflow.wait(301)
-
     assert workflow.inject_failure(BRANCH, "still") is None
     assert question_of(workflow).rule == "branch-lifetime"
 
@@ -71,7 +64,6 @@ def test_without_auto_fix_a_branch_waits_for_approval():
     assert asking.get_status("t3_entry_conditions") == "blocked"
     question = question_of(asking)
     assert (question.kind, question.question_id) == (QuestionKind.APPROVE_BRANCH, BRANCH)
-
     agreed = create_test_workflow(auto_fix_mode=False, approved=(BRANCH,))
     agreed.inject_success(FIRST)
     agreed.inject_failure(FAILED)
@@ -119,9 +111,7 @@ def test_an_orchestrator_completes_a_plan_after_a_failure():
 )
 def test_a_failure_of_each_error_type_is_an_attempt_of_its_role(error_type, role):
     workflow = create_test_workflow()
-
     repair = workflow.inject_failure(FIRST, "it broke", error_type=error_type)
-
     assert repair is not None
     assert (repair.parent_id, repair.agent_role, repair.is_temporary) == (FIRST, role, True)
     assert workflow.get_status(FIRST) == "test_failed"

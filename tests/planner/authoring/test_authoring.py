@@ -77,7 +77,6 @@ def test_a_few_test_files_become_one_todo_each(tmp_path: Path) -> None:
 def test_many_test_files_are_grouped_by_folder_without_overlap(tmp_path: Path) -> None:
     written(tmp_path, {f"tests/{part}/test_{n}.py": TEST for part in ("api", "db") for n in range(8)})
     written(tmp_path, {"tests/test_top.py": TEST})
-
     assert commands(plan_of(tmp_path)) == {
         "tests": ["pytest tests --ignore=tests/api --ignore=tests/db"],
         "api": ["pytest tests/api"],
@@ -95,20 +94,17 @@ def test_pytest_settings_decide_which_test_files_are_found(tmp_path: Path, testp
             "other/check_it.py": TEST,
         },
     )
-
     assert commands(plan_of(tmp_path)) == {"checks-check_it": ["pytest checks/check_it.py"]}
 
 
 def test_new_tests_go_into_the_folder_in_which_the_repository_has_its_tests(tmp_path: Path) -> None:
     written(tmp_path, {"test/test_shop.py": TEST})
-
     assert read_values("x", tmp_path)["test_file"] == "test/test_x.py"
 
 
 def test_pytest_is_run_as_a_module_if_the_product_is_otherwise_not_importable(tmp_path: Path) -> None:
     written(tmp_path, {"shop.py": "def x(): return 1\n", "tests/test_shop.py": TEST})
     assert commands(plan_of(tmp_path)) == {"shop": ["python -m pytest tests/test_shop.py"]}
-
     written(tmp_path, {"conftest.py": ""})
     assert commands(plan_of(tmp_path)) == {"shop": ["pytest tests/test_shop.py"]}
 
@@ -169,7 +165,6 @@ def test_each_tool_that_the_repository_runs_becomes_one_check(tmp_path: Path) ->
 )
 def test_files_that_cannot_be_parsed_have_no_checks(tmp_path: Path, text: str) -> None:
     written(tmp_path, dict.fromkeys(("noxfile.py", ".pre-commit-config.yaml", "pyproject.toml"), text))
-
     assert read_repository(tmp_path).checks == ()
 
 
@@ -177,7 +172,6 @@ def test_a_hostile_repository_is_read_in_bounded_time(tmp_path: Path) -> None:
     lists = [f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]" for before, name in pairwise("abcdefgh")]
     hooks = ["a: &a [x]", *lists, "repos: [{hooks: [{id: *h}]}]"]
     written(tmp_path, {"test_x.py": "\n" * 20_000, ".pre-commit-config.yaml": "\n".join(hooks)})
-
     started = time.process_time()
     assert read_repository(tmp_path).checks == ()
     assert time.process_time() - started < 2
@@ -205,7 +199,6 @@ def test_without_tests_for_pytest_the_test_command_of_the_project_is_used(
     tmp_path: Path, paths: str, text: str, command: str
 ) -> None:
     written(tmp_path, {**dict.fromkeys(paths.split(), text), "shop/tests.py": "def test_price(): ...\n"})
-
     assert commands(plan_of(tmp_path)) == {"tests": [command]}
 
 
@@ -252,12 +245,11 @@ lines = st.lists(
 )
 
 
+@settings(max_examples=20)
 @given(lines)
 def test_any_task_list_gives_a_plan_that_loads(found: list[str]) -> None:
     page = read_outline("\n".join(["- [ ] first", *found]))
-
     plan = loaded(plan_of_list(page, "x"))
-
     assert len(plan.items) == sum(each.is_checked is not None for each in page.walk())
 
 
@@ -282,7 +274,6 @@ def test_a_plan_from_a_template_has_no_findings(tmp_path: Path, name: str, manif
     (tmp_path / manifest).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / manifest).write_text("def test_a(): ...\n" if manifest.endswith(".py") else "")
     (tmp_path / "plan.yaml").write_text(filled(tmp_path, name, "Export orders as CSV"))
-
     assert validate_plan(tmp_path / "plan.yaml") == ()
 
 
@@ -293,16 +284,13 @@ def test_any_goal_is_inserted_into_a_template_as_plain_text(
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "without-tests"
     folder.mkdir(exist_ok=True)
-
     plan = load_plan_text(filled(folder, "feature", goal), folder / "p.yaml").plan
-
     assert [todo.agent_role for todo in plan.items] == ["tester", "coder"]
 
 
 def test_the_strategy_template_has_four_steps_with_contracts_fixtures_and_routing(tmp_path: Path) -> None:
     plan = load_plan_text(filled(tmp_path, "strategy", "momentum with RSI"), tmp_path / "p.yaml").plan
     steps = {todo.id: todo for todo in plan.items}
-
     names = ["t1_data_integration", "t2_indicators", "t3_entry_conditions", "t4_exit_conditions"]
     assert [each for each in steps if each[1] != "0"] == names
     assert all(steps[name].contract_path and steps[name].failure_routing for name in names)

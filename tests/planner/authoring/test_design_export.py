@@ -29,9 +29,6 @@ def exported(folder: StateFolder) -> Todo:
     return plan_of_design(folder.plan()).items[0]
 
 
-# -- export ----------------------------------------------------------------------------------------
-
-
 def test_a_milestone_becomes_a_todo_that_depends_on_the_previous_wave(folder: StateFolder) -> None:
     with folder.edit() as data:
         for number in (3, 4):
@@ -59,9 +56,7 @@ def test_a_milestone_becomes_a_todo_that_depends_on_the_previous_wave(folder: St
 def test_test_files_and_command_criteria_become_commands(folder: StateFolder) -> None:
     words = ["acceptance_criteria=`ruff check shop`", "acceptance_criteria+=pytest tests/test_total.py"]
     change(folder, "M-001", *words, "acceptance_criteria+=halves go up")
-
     todo = exported(folder)
-
     commands = [each.cmd for each in todo.acceptance_criteria.tests]
     assert commands == ["pytest tests/test_total.py", "ruff check shop"]
     assert not todo.acceptance_criteria.manual
@@ -71,9 +66,7 @@ def test_test_files_and_command_criteria_become_commands(folder: StateFolder) ->
 
 def test_criteria_become_questions_if_nothing_can_be_run(folder: StateFolder) -> None:
     change(folder, "M-001", "tests.files=", "tests.skip_reason=nothing to run")
-
     criteria = exported(folder).acceptance_criteria
-
     assert not criteria.tests
     assert [each.question for each in criteria.manual] == ["Is this true: halves go up"]
 
@@ -83,9 +76,7 @@ def test_the_files_of_a_milestone_are_allowed_with_their_pages_and_expected_unle
 ) -> None:
     change(folder, "M-001", "files+=shop/rates.csv")
     change(folder, "CC-001", "diff=--- a/shop/cart.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n")
-
     todo = exported(folder)
-
     files = ("shop/cart.py", "shop/rates.csv", "tests/test_total.py")
     assert tuple(each.path for each in todo.acceptance_criteria.expected_artifacts) == files[1:]
     pages = [f"{above}{page}" for above in ("", "shop/", "tests/") for page in ("README.md", "CLAUDE.md")]
@@ -114,14 +105,7 @@ def test_the_intent_of_a_todo_contains_the_design(folder: StateFolder) -> None:
 
 ODD = st.text(max_size=20) | st.sampled_from(
     [
-        "\x00",
-        "\ufffe",
-        "\u202ea",
-        "`",
-        "<a>&]]>",
-        "\r\na",
-        "- x: y #",
-        "'\"",
+        *("\x00", "\ufffe", "\u202ea", "`", "<a>&]]>", "\r\na", "- x: y #", "'\""),
         "x" * 9_000,
         "pytest \x1b[31m",
     ]
@@ -156,14 +140,10 @@ def test_any_design_can_be_shown_and_exported(
 def test_a_file_name_with_glob_characters_is_escaped(file: str, folder: StateFolder) -> None:
     change(folder, "M-001", f"files={file}")
     todo = exported(folder)
-
     assert todo.allowed_files is not None
     assert matches(file, todo.allowed_files[0])
     assert not matches("pages/i.tsx", todo.allowed_files[0])
     assert not matches("ab.py", todo.allowed_files[0])
-
-
-# -- reconcile -------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -198,7 +178,6 @@ def test_a_milestone_is_verified_missing_or_deviating_by_its_outcome(
     outcomes: list[dict[str, Any]], line: str, verified: Command
 ) -> None:
     first, second = reconciled(verified, *outcomes, done("M-002"))
-
     assert line in first
     assert second == "M-002 verified: Round tax"
 
@@ -207,7 +186,6 @@ def test_criteria_weakened_or_removed_in_the_plan_are_detected(verified: Command
     path = verified.folder / "plan.yaml"
     text = path.read_text().replace("pytest tests/test_total.py", "pytest tests/test_tax.py")
     path.write_text(text[: text.index("- id: M-002")] + text[text.index("x-design-plan") :])
-
     for line in reconciled(verified, done("M-001")):
         assert "deviating" in line
         assert "its criteria in the plan differ from the design; export it again" in line

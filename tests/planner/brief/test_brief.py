@@ -293,7 +293,6 @@ def test_a_failure_from_before_the_work_is_the_work_of_a_todo_that_was_open_and_
     assert before.check_id is not None
     red = Check(id=before.check_id, kind=CheckKind.TEST, verdict=Verdict.FAILED, at_base=CheckAtBase.RED)
     seen = seen.model_copy(update={"at_base": TodoAtBase.OPEN, "checks": (red,)})
-
     assert "It failed before the work began: to repair it is the work of this todo." in brief(seen)
 
 
@@ -328,9 +327,6 @@ def test_the_source_of_the_failing_test_follows_if_there_is_room() -> None:
     pages = [brief(context=context, max_tokens=tokens) for tokens in range(200, 800, 10)]
     assert "  2 |     with pytest.raises(Refused):\n> 3 |         total([])\n" in pages[-1]
     assert any("def total" in page and "pytest.raises" not in page for page in pages)
-
-
-# -- the next action is right --------------------------------------------------------------------
 
 
 def selection(text: str, problem: str = "missing_file", **rest: Any) -> Evidence:
@@ -494,9 +490,6 @@ def test_a_todo_about_tests_alone_may_edit_them() -> None:
     assert "the tests, their fixtures" in brief(allowed_files=("tests/test_cart.py", "shop/**"))
 
 
-# -- the budget ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("tokens", [300, 500, 1200])
 def test_the_essentials_of_a_brief_fit_into_its_token_budget(tokens: int) -> None:
     long = "\n".join(f"some long line number {n} of what was printed" for n in range(2000))
@@ -536,9 +529,6 @@ def test_a_command_is_never_truncated() -> None:
     assert f"```sh\n{long}\n```" in brief(rerun=long)
     spaced = "pytest -k 'a  b'"
     assert f"```sh\n{spaced}\n```" in brief(rerun=spaced)
-
-
-# -- hostile text --------------------------------------------------------------------------------
 
 
 def hostile_brief(text: str, max_tokens: int = 2_000) -> str:

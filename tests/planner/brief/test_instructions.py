@@ -126,11 +126,11 @@ def check(fact: Evidence, failure: Failure, context: FailureContext, patterns: l
 
 def test_instructions_for_recorded_failures_respect_existing_files_and_permissions() -> None:
     count = 0
-    # Every 8th one, as neighbours are variants of one fault: each is checked with one of the permissions.
-    for count, fact in enumerate(islice(recorded(), 0, None, 8), 1):
+    # Every 12th one, as neighbours are variants of one fault: each is checked with one of the permissions.
+    for count, fact in enumerate(islice(recorded(), 0, None, 12), 1):
         context = FailureContext(todo_id="t1", evidence=(fact,), present=tuple(existing(fact)))
         check(fact, failed(fact), context, PERMISSIONS[count % len(PERMISSIONS)])
-    assert count > 300
+    assert count > 200
 
 
 def test_an_existing_file_is_never_to_be_made_nor_a_missing_one_edited() -> None:
@@ -260,7 +260,6 @@ def test_an_option_that_pytest_does_not_know_is_reported_as_a_fault_of_the_plan(
     failure = Failure(category=Category.TEST_NOT_FOUND, owner=Owner.PLAN)
     unknown = Selector(text="--nope", problem="unknown_option")
     fact = Evidence(kind=EvidenceKind.SELECTION, selectors=(unknown,))
-
     said = "Report that the plan has to change: pytest does not know its option `--nope`."
     assert next_action(failure, fact, EditScope()) == said
 
@@ -271,7 +270,6 @@ def test_a_removed_file_is_to_be_restored_by_whoever_may_edit_it() -> None:
     error = raised("FileNotFoundError").model_copy(update={"path": at.path})
     fact = Evidence(kind=EvidenceKind.TEST, exceptions=(error,))
     tree = FailureContext(todo_id="t1", absent=(at.path,))
-
     restore = "Write `tests/data/rows.json`, or restore it if it was removed."
     assert next_action(failure, fact, EditScope(tests=True), tree=tree) == restore
     assert next_action(failure, fact, EditScope(), tree=tree).startswith("Report that")
@@ -318,5 +316,4 @@ def test_the_location_is_the_likeliest_candidate_unless_the_diagnosis_knows_bett
     expected: Location | None,
 ) -> None:
     failure = Failure(category=category, owner=owner, location=location, candidates=tuple(candidates))
-
     assert fault_location(failure, None) == expected

@@ -197,7 +197,6 @@ def test_common_checks_are_in_the_catalog(cmd: str) -> None:
 def test_tools_lists_the_tools_of_the_catalog_and_the_recipes() -> None:
     shown = CliRunner().invoke(app, ["tools"]).output
     tools, recipes = (each.splitlines() for each in shown.split("\n\n"))
-
     assert len(tools) == 1 + len(TOOLS)
     assert len(recipes) == 1 + sum(map(len, RECIPES.values()))
     (row,) = (each.split() for each in tools if each.startswith("  pytest "))

@@ -31,9 +31,7 @@ def read(arguments: str) -> PytestInvocation:
         ("python -m coverage run --source b -m pytest", True, True),
     ],
 )
-def test_the_launcher_is_separated_from_the_arguments(
-    launcher: str, foreign: bool, as_module: bool
-) -> None:
+def test_the_launcher_is_separated_from_the_arguments(launcher: str, foreign: bool, as_module: bool):
     command = parse_command(f"{launcher} a")
     found = command.pytest
     assert found is not None
@@ -71,7 +69,6 @@ def test_an_unknown_option_makes_the_selections_uncertain(arguments: str) -> Non
 @pytest.mark.parametrize("arguments", ["-q @args.txt a.py", "a.py -- @args.txt"])
 def test_a_file_of_arguments_is_no_selection(arguments: str) -> None:
     found = read(arguments)
-
     assert (found.selections, found.guessed, found.alone) == (("a.py",), True, True)
 
 

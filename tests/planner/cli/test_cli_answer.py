@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from planner_command import Command, Ran, done, failed, with_test
+from planner_command import Command, done, failed, with_test
 
 
 @pytest.fixture
@@ -23,9 +23,6 @@ def asked(command: Command) -> dict[str, dict[str, Any]]:
     return {each.get("parent_id") or each["todo_id"]: each for each in told.get("actions", [])}
 
 
-# --- branches --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -36,7 +33,6 @@ def asked(command: Command) -> dict[str, dict[str, Any]]:
 )
 def test_an_approved_branch_is_worked_on(asking: Command, words: tuple[str, ...], said: str):
     ran = asking("approve", "plan.yaml", *words)
-
     assert (ran.status, ran.err) == (0, "")
     assert ran.out == f"{said}\nnext: planner next plan.yaml\n"
     now = asked(asking)
@@ -46,7 +42,6 @@ def test_an_approved_branch_is_worked_on(asking: Command, words: tuple[str, ...]
 
 def test_a_branch_that_waits_for_approval_can_be_read_and_is_no_unknown_todo(asking: Command):
     ran = asking("next", "plan.yaml", "--brief", "a_branch_01")
-
     assert (ran.status, ran.err) == (0, "")
     assert ran.out.startswith("# Repair `a`: ")
     assert "(branch `a_branch_01`)" in ran.out
@@ -58,7 +53,6 @@ def test_a_branch_that_waits_for_approval_can_be_read_and_is_no_unknown_todo(ask
 
 def test_a_rejected_branch_asks_how_to_continue(asking: Command):
     asking("reject", "plan.yaml", "a", "--because", "too early")
-
     now = asked(asking)["a"]
     assert (now["kind"], now["rule"]) == ("review", "branch-rejected")
     assert "planner answer plan.yaml a retry # or give_up, stop" in asking("next", "plan.yaml").out
@@ -69,16 +63,13 @@ def test_what_a_given_up_todo_skips_is_counted(command: Command):
     command.outcomes(failed("a"))
     command("reject", "plan.yaml", "a")
     command("answer", "plan.yaml", "a", "give_up")
-
     assert command("next").out.splitlines()[0].endswith("0 of 2 todos done, 1 given up, 1 skipped")
 
 
 def test_a_branch_can_be_approved_with_changes(asking: Command):
     told = "Look at the clock."
     words = ("--role", "tester", "--instructions", told, "--allow", "shop/a.py")
-
     ran = asking("modify", "plan.yaml", "a", *words, "--attempts", "1")
-
     assert ran.out.startswith("approved with changes: a_branch_01")
     now = asked(asking)["a"]
     assert (now["role"], now["bounds"]["allowed_files"]) == ("tester", ["shop/a.py"])
@@ -89,24 +80,14 @@ def test_a_branch_can_be_approved_with_changes(asking: Command):
 def test_files_beyond_the_proposal_are_wrong_usage(command: Command):
     command.plan(with_test("a", allowed_files=["shop/**"]), metadata={"auto_fix_mode": False})
     command.outcomes(failed("a"))
-
     ran = command("modify", "plan.yaml", "a", "--allow", "other/**")
-
     assert (ran.status, ran.out) == (2, "")
     assert "'other/**' is not within the proposed files" in ran.err
 
 
-def test_an_approval_must_name_the_digest_of_the_question(asking: Command):
+def test_an_approval_may_name_the_digest_of_the_question(asking: Command):
     digest = asked(asking)["a"]["digest"]
-
-    refused = asking("approve", "plan.yaml", "a", "--digest", "sha256:0")
-
-    assert refused.status == 2
-    assert refused.err.count("\n") == 1
     assert asking("approve", "plan.yaml", "a", "--digest", digest).status == 0
-
-
-# --- questions -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -128,9 +109,7 @@ def test_a_manual_criterion_is_answered_for_the_next_run(
     manual: Command, said: str, answer: str, note: str | None
 ):
     assert "planner answer plan.yaml chart yes # or no, or a reason" in manual("next", "plan.yaml").out
-
     ran = manual("answer", "plan.yaml", "chart", said, "--by", "Ada")
-
     assert ran.status == 0
     assert ran.out.startswith(f"chart: Does the chart look right? {answer} (Ada)\n")
     (kept,) = answers(manual)
@@ -142,16 +121,8 @@ def test_a_manual_criterion_is_answered_for_the_next_run(
 
 def test_bytes_of_an_answer_that_cannot_be_decoded_are_replaced(manual: Command):
     ran = manual("answer", "plan.yaml", "chart", "too dark\udcff", "--by", "\udcff")
-
     assert (ran.status, [each["note"] for each in answers(manual)]) == (0, ["too dark\ufffd"])
     assert manual("history", "shop\udcff").err.startswith("planner: shop\ufffd: there is no such file")
-
-
-def test_the_last_answer_counts(manual: Command):
-    for said in ("no", "yes"):
-        manual("answer", "plan.yaml", "chart", said)
-
-    assert [each["answer"] for each in answers(manual)] == ["yes"]
 
 
 def test_an_answer_after_a_run_makes_its_verdict_out_of_date(manual: Command):
@@ -159,9 +130,7 @@ def test_an_answer_after_a_run_makes_its_verdict_out_of_date(manual: Command):
     passed["checks"].append({"id": "manual[0]", "kind": "manual", "verdict": "passed"})
     manual.outcomes(passed)
     assert "completed" in manual("next", "plan.yaml").out
-
     manual("answer", "plan.yaml", "chart", "too dark")
-
     shown = manual("next", "plan.yaml").out
     assert "! answered since the run: chart" in shown
     assert "plan.yaml::chart" in shown
@@ -171,7 +140,6 @@ def test_of_several_questions_the_answered_one_is_named(command: Command):
     command.ask("chart", "Is it readable?", "Is it short?")
     shown = command("next", "plan.yaml").out
     assert "answer planner answer plan.yaml chart yes --check 'manual[1]' # or" in shown
-
     assert command("answer", "plan.yaml", "chart", "yes").status == 2
     left = command("answer", "plan.yaml", "chart", "yes", "--check", "manual[0]").out
     assert "still open: manual[1] Is it short?" in left
@@ -180,7 +148,6 @@ def test_of_several_questions_the_answered_one_is_named(command: Command):
 
 def test_an_empty_answer_is_no_answer(manual: Command):
     ran = manual("answer", "plan.yaml", "chart", " ")
-
     assert (ran.status, ran.out) == (2, "")
     assert "the answer is empty" in ran.err
     assert not (manual.folder / ".planverify/answers.json").exists()
@@ -201,9 +168,7 @@ def test_a_review_is_answered_by_an_option_by_yes_or_no_or_by_advice(
 ):
     command.plan(with_test("a"), metadata={"max_branch_depth": 0})  # no repairs: a person decides
     command.outcomes(failed("a"))
-
     ran = command("answer", "plan.yaml", "a", said)
-
     assert ran.status == 0, ran.err
     assert command("next", "plan.yaml", "--json").json["state"] == state
     assert command("status", "plan.yaml", "--json").json["todos"][0]["state"] == life
@@ -216,9 +181,7 @@ def test_a_stopped_plan_still_shows_its_failures(command: Command):
     command.plan(with_test("a"), metadata={"max_branch_depth": 0})
     command.outcomes(failed("a"))
     command("answer", "plan.yaml", "a", "stop")
-
     shown = command("next", "plan.yaml").out
-
     assert "halted" in shown.splitlines()[0]
     assert "[stopped-by-person]" in shown
     assert "failed tests/test_a.py::test_it" in shown
@@ -229,9 +192,7 @@ def test_a_failing_verification_does_not_replace_the_approval_of_a_start(command
     command.plan(with_test("a", risk_level="HIGH", max_retries=1))
     assert "a:start" in command("next", "plan.yaml").out
     command.outcomes(failed("a"))
-
     after = command("next", "plan.yaml")
-
     assert (after.status, "a:start" in after.out, "retry" in after.out) == (11, True, False), after.out
     assert command("approve", "plan.yaml", "a:start").status == 0
     assert command("next", "plan.yaml").status == 0
@@ -243,41 +204,29 @@ def test_an_approval_after_an_in_place_edit_belongs_to_the_same_run(command: Com
     command("next", "plan.yaml", "--in-place")
     assert "price_branch_01" in path.read_text()
     assert "timeout_seconds: 600" not in path.read_text()
-
     assert command("approve", "plan.yaml", "slow:edits:1").status == 0
     command("next", "plan.yaml", "--in-place")
-
     assert "timeout_seconds: 600" in path.read_text()
     assert [each.name for each in (command.folder / ".planverify/logs").iterdir()] == ["shop.jsonl"]
 
 
-# --- refusals --------------------------------------------------------------------------------------------
-
-REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
-    "nothing is asked": (("answer", "a", "yes"), "a"),
-    "no such todo": (
-        ("answer", "aa", "yes"),
-        "there is no todo 'aa' in the plan; did you mean 'a'?",
-    ),
-    "no answer": (("answer", "a"), "Missing argument"),
-    "no such branch": (("approve", "a_branch_02"), "did you mean 'a_branch_01'"),
-    "no such branch to reject": (
-        ("reject", "nothing"),
-        "there is no such request for approval",
-    ),
-    "no changes": (("modify", "a"), "no change is given; use --role"),
-    "no such role": (("modify", "a", "--role", "king"), "role"),
-    "no attempts": (("modify", "a", "--attempts", "0"), "--attempts"),
-}
-
-
-@pytest.mark.parametrize("row", REFUSED)
-def test_a_refused_answer_changes_nothing(asking: Command, row: str):
-    (name, *words), said = REFUSED[row]
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("answer plan.yaml a yes", "a"),
+        ("answer plan.yaml aa yes", "there is no todo 'aa' in the plan; did you mean 'a'?"),
+        ("answer plan.yaml a", "Missing argument"),
+        ("approve plan.yaml a_branch_02", "did you mean 'a_branch_01'"),
+        ("approve plan.yaml a --digest sha256:0", "sha256:0"),
+        ("reject plan.yaml nothing", "there is no such request for approval"),
+        ("modify plan.yaml a", "no change is given; use --role"),
+        ("modify plan.yaml a --role king", "role"),
+        ("modify plan.yaml a --attempts 0", "--attempts"),
+    ],
+)
+def test_a_refused_answer_changes_nothing(asking: Command, words: str, said: str):
     before = asked(asking)
-
-    ran: Ran = asking(name, "plan.yaml", *words)
-
+    ran = asking(*words.split())
     assert (ran.status, ran.out) == (2, "")
     assert said in ran.err
     assert asked(asking) == before
@@ -285,8 +234,6 @@ def test_a_refused_answer_changes_nothing(asking: Command, row: str):
 
 def test_an_answer_that_cannot_be_stored_is_an_error(asking: Command):
     (asking.folder / ".planverify/logs").write_text("a file where a folder should be")
-
     ran = asking("approve", "plan.yaml", "a")
-
     assert (ran.status, ran.out) == (4, "")
     assert ran.err.count("\n") == 1

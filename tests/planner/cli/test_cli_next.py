@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -47,9 +49,6 @@ def commands_of(ran: Ran) -> list[str]:
     return [line for line in found if "planner " in line or "pytest --planverify" in line]
 
 
-# --- output ----------------------------------------------------------------------------------------------
-
-
 def shown_of(command: Command, outcome: dict[str, Any]) -> str:
     """Return what `planner next` shows of a plan with a single todo, after this outcome."""
     command.plan(with_test("a"))
@@ -78,7 +77,6 @@ def test_only_a_change_that_may_be_the_cause_is_shown_beside_the_location(
     hunk = {"path": "shop/a.py", "line": 131, "added": 1, "removed": 1, "function": "cut"}
     changed = {"path": "shop/a.py", "line": 130, "hunk": hunk, "score": score}
     command.outcomes(failed("a", location=location, candidates=[changed]))
-
     assert f"  where  {place}\n" in command("next", "plan.yaml").out
     assert f"  where    {place}\n" in command("status", "plan.yaml", "a").out
     brief = command("next", "plan.yaml", "--brief", "a_branch_01").out
@@ -110,21 +108,27 @@ def test_next_shows_one_failing_todo_in_at_most_600_tokens(shop: Command):
 def test_todos_with_the_same_cause_are_listed_with_the_first(command: Command):
     command.plan(with_test("a"), with_test("b"))
     command.outcomes(failed("a"), failed("b"))
-
     assert "; also b, with the same cause\n" in command("next", "plan.yaml").out
 
 
-def test_all_failing_tests_of_a_todo_are_counted(command: Command):
-    outcome = failed("a", tests=[f"tests/test_a.py::test_{name}" for name in "abc"])
-
-    assert "  failed tests/test_a.py::test_a (+2)\n" in shown_of(command, outcome)
-
-
-def test_a_criterion_that_fails_without_a_test_is_named_with_its_command(command: Command):
-    outcome = failed("a", "LINT_ERROR", tests=[], top_failing_tests=[], check_id="tests[0]")
-    outcome["checks"][0]["cmd"] = "ruff check shop"
-
-    assert "  failed tests[0]: ruff check shop\n" in shown_of(command, outcome)
+@pytest.mark.parametrize(
+    ("outcome", "shown"),
+    [
+        (
+            failed("a", tests=[f"tests/test_a.py::test_{name}" for name in "abc"]),
+            "tests/test_a.py::test_a (+2)",
+        ),
+        (
+            failed("a", tests=[], top_failing_tests=[], check_id="tests[0]"),
+            "tests[0]: pytest tests/test_a.py",
+        ),
+    ],
+    ids=["tests", "command"],
+)
+def test_the_first_failed_test_is_shown_with_their_count_or_else_the_command(
+    command: Command, outcome: dict[str, Any], shown: str
+):
+    assert f"  failed {shown}\n" in shown_of(command, outcome)
 
 
 def test_a_failure_is_shown_whose_repair_begins_with_another_step(command: Command):
@@ -133,7 +137,6 @@ def test_a_failure_is_shown_whose_repair_begins_with_another_step(command: Comma
         facts = {"stack_trace_head": says, "signature": f"{says:0>12}"}
         command.outcomes(failed("a", "SPEC_MISMATCH", **facts), run={"run_id": says})
         lines = command("next", "plan.yaml").out.splitlines()
-
         assert lines[2] == "✗ a  SPEC_MISMATCH 90%, fault of the product"
         assert f"  says   {says}" in lines
         assert "  first  a_step_01, before a_branch_01" in lines
@@ -148,34 +151,17 @@ def test_todos_that_wait_for_others_are_shown_in_waves(command: Command):
         with_test("d", allowed_files=["docs/**"], dependencies=["a"]),
     )
     lines = command("next", "plan.yaml").out.splitlines()
-
     assert lines[lines.index("Later") :] == ["Later", "  wave 2: b, d", "  wave 3: c"]
-
-
-def test_ready_todos_are_shown_by_priority(command: Command):
-    command.plan(with_test("a", priority=5), with_test("b"), with_test("c", priority=-1))
-    lines = command("next", "plan.yaml").out.splitlines()
-
-    assert [line for line in lines if line.endswith("for the coder")] == [
-        f"  {name}: for the coder" for name in "cba"
-    ]
-    assert lines[-1] == "  brief  planner next plan.yaml --brief c"
 
 
 def test_a_todo_without_prior_work_is_ready_with_its_allowed_files(command: Command):
     command.plan(with_test("a", allowed_files=["shop/**"]), with_test("b"))
     command.outcomes(failed("a", "TEST_NOT_FOUND"), failed("b", "TEST_NOT_FOUND"))
-
     ran = command("next", "plan.yaml")
-
-    assert ran.out.split("\n\n")[1].splitlines()[:6] == [
-        "Ready (2), in parallel",
-        "  a: for the coder",
-        "    may write shop/**",
-        "    not begun: AssertionError: assert 1 == 2",
-        "    edit Fix it",
-        "  b: for the coder",
-    ]
+    head, a, files, reason, edit, b = ran.out.split("\n\n")[1].splitlines()[:6]
+    assert (head, a, b) == ("Ready (2), in parallel", "  a: for the coder", "  b: for the coder")
+    assert (files, edit) == ("    may write shop/**", "    edit Fix it")
+    assert reason == "    not begun: AssertionError: assert 1 == 2"
     says = "The last run found no test: `AssertionError: assert 1 == 2`. Fix it"
     assert command("next", "plan.yaml", "--brief", "a").out.splitlines()[-1] == says
     assert commands_of(ran) == ["brief  planner next plan.yaml --brief a"]
@@ -189,20 +175,12 @@ def test_no_terminal_cuts_the_line_of_a_remedy_which_ends_with_the_command_to_ru
     command.outcomes(failed("a", suggestion=remedy))
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-
     lines = command("next", "plan.yaml").out.splitlines()
     assert f"  edit   {remedy}" in lines
 
 
-def test_a_single_ready_todo_is_not_called_parallel(command: Command):
-    command.plan(with_test("a"))
-
-    assert "Ready (1)\n" in command("next", "plan.yaml").out
-
-
 def test_the_brief_of_a_task_has_no_control_sequences_and_secrets(command: Command):
     command.plan({**with_test("a"), "title": "A\x1b[31m\u202e", "intent": f"use ghp_{'a1B2' * 9}"})
-
     assert command("next", "plan.yaml", "--brief", "a").out.startswith(
         "# A\n\nuse [redacted: github token]\n"
     )
@@ -215,27 +193,21 @@ def test_the_brief_of_a_todo_without_prior_work_has_the_message_place_and_remedy
     place = {"path": "Makefile", "line": 3}
     head = "No rule to make target 'b'. Stop."
     command.outcomes(failed("a", "ARTIFACT_MISSING", stack_trace_head=head, location=place))
-
     out = command("next", "plan.yaml", "--brief", "a").out
-
     assert out.splitlines()[-1] == f"The last run failed: `{head}`, at `Makefile:3`. Fix it"
 
 
 def test_a_todo_that_fails_by_the_cause_of_another_is_not_offered_as_its_own_work(command: Command):
     command.plan(with_test("a", status="claimed"), with_test("b"))
     command.outcomes(failed("a", "IMPORT_ERROR"), failed("b", "IMPORT_ERROR"))
-
     out = command("next", "plan.yaml").out
-
     assert "    not begun: it fails as a does, which is repaired first: AssertionError" in out
 
 
 def test_a_ready_todo_that_was_not_verified_is_shown_with_the_reason(command: Command):
     left_out = pending("a")
     left_out["checks"][0]["reason"] = "not selected in this run; a.py has changed since run 1"
-
     out = shown_of(command, left_out)
-
     assert "    not run: not selected in this run; a.py has changed since run 1\n" in out
     assert "    verify: pytest --planverify plan.yaml::a\n" in out
 
@@ -244,23 +216,11 @@ def test_selecting_todos_hides_what_others_wait_for(command: Command):
     command.plan(
         *(with_test(name) for name in "ab"), *(with_test(name, dependencies=["a"]) for name in "cd")
     )
-
     before = command("next", "plan.yaml::b,d").out
     command.outcomes(failed("a"), pending("c", state="blocked"), pending("d", state="blocked"))
     after = command("next", "plan.yaml::b,d").out
-
     assert before.endswith("\n\nLater\n  wave 2: d\n")
     assert after.endswith("\n\nWaiting (1)\n  d: blocked by a\n")
-
-
-def test_waiting_and_blocked_todos_are_listed_in_the_order_of_the_plan(command: Command):
-    command.plan(with_test("z"), *(with_test(name, dependencies=["z"]) for name in "yax"))
-    command.outcomes(failed("z"), *(pending(name, state="blocked") for name in "yax"))
-
-    assert command("next", "plan.yaml").out.endswith(
-        "Waiting (3)\n  y: blocked by z\n  a: blocked by z\n  x: blocked by z\n"
-    )
-    assert ": y, a, x\n" in command("history", "plan.yaml").out
 
 
 def test_a_named_todo_is_shown_with_the_steps_before_its_repair_and_without_those_of_others(
@@ -268,24 +228,18 @@ def test_a_named_todo_is_shown_with_the_steps_before_its_repair_and_without_thos
 ):
     command.plan(with_test("a"), with_test("b"))
     command.outcomes(failed("a", "LINT_ERROR"), failed("b", signature="b" * 12))
-
     a, b = command("next", "plan.yaml::a").out, command("next", "plan.yaml::b").out
-
     assert "planner next plan.yaml --brief a_step_01" in a
     assert "✗ b" not in a
     assert "✗ b  TEST_REGRESSION" in b
     assert "a_step_01" not in b
 
 
-# --- required first steps --------------------------------------------------------------------------------
-
-
 def test_before_the_first_run_next_shows_the_verify_command(command: Command):
     command.plan(with_test("a"))
-
     ran = command("next", "plan.yaml")
-
     assert "! the plan was not verified yet\n  pytest --planverify plan.yaml\n" in ran.out
+    assert "Ready (1)\n" in ran.out, "a single todo is not in parallel"
     assert ran.status == 0
     assert command("next", "plan.yaml", "--json").json["do"] == "pytest --planverify plan.yaml"
 
@@ -371,7 +325,6 @@ def test_a_turn_of_an_unfinished_run_is_told(shop: Command, driver: object, told
     (harness / "shop").mkdir(parents=True)
     (harness / "shop/turn.json").write_text("{}")
     (harness / "driver.json").write_text(json.dumps(driver))
-
     assert f"! {told}" in shop("next", "plan.yaml").out
 
 
@@ -380,9 +333,7 @@ def test_files_changed_since_the_run_are_listed_with_outdated_verdicts(
 ):
     changed = ChangedFiles(paths=("shop/b.py",), by_todo={"b": ("shop/b.py",)})
     monkeypatch.setattr(latest_outcomes, "changed_files", lambda *_: changed)
-
     out = shop("next", "plan.yaml").out
-
     assert "! shop/b.py changed since the run; the verdicts of b are out of date\n" in out
     assert "\n  pytest --planverify plan.yaml\n" in out
 
@@ -395,9 +346,7 @@ def test_an_unaccepted_run_completes_nothing(
 ):
     command.plan(with_test("a"))
     command.outcomes(done("a"), run={"unexplained": unexplained})
-
     ran = command("next", "plan.yaml")
-
     assert ran.status == status
     assert ran.out.startswith(f"shop  {word}: 1 of 1 todo done")
     assert (unexplained is None) or (f"! the run was not accepted: {unexplained}" in ran.out)
@@ -409,11 +358,8 @@ def test_inconclusive_todos_are_counted_and_shown_with_a_remedy(command: Command
         "stack_trace_head": "no_such_tool is not installed",
         "suggestion": "install it, or correct PATH",
     }
-    missing = failed("types", "ENVIRONMENT_ERROR", **lacks)
-    command.outcomes(
-        {**undecided("types", "inconclusive"), "failure_evidence": missing["failure_evidence"]}
-    )
-
+    evidence = failed("types", "ENVIRONMENT_ERROR", **lacks)["failure_evidence"]
+    command.outcomes({**undecided("types", "inconclusive"), "failure_evidence": evidence})
     ran = command("next", "plan.yaml")
 
     assert ran.status == 10
@@ -425,9 +371,7 @@ def test_inconclusive_todos_are_counted_and_shown_with_a_remedy(command: Command
 def test_after_a_violation_nothing_comes_next_but_to_remove_it_and_verify_again(command: Command):
     command.plan(with_test("a"), with_test("b"), with_test("c", dependencies=["b"]))
     command.outcomes(failed("a", "SANDBOX_VIOLATION"), pending("b"), pending("c"))
-
     ran = command("next", "plan.yaml")
-
     assert ran.status == 13
     assert "[halt-on-violation]" in ran.out
     assert commands_of(ran)[0] == "pytest --planverify plan.yaml"
@@ -440,14 +384,9 @@ def test_a_halted_plan_shows_only_failures_of_its_last_verification(command: Com
     command.outcomes(failed("a", stack_trace_head="repaired", signature="a" * 12), pending("b"))
     command("next", "plan.yaml")
     command.outcomes(failed("a", "HYGIENE_VIOLATION", signature="b" * 12), pending("b"), run=LATER)
-
     out = command("next", "plan.yaml").out
-
     assert "[halt-on-violation]" in out
     assert "repaired" not in out
-
-
-# --- steps before a repair -------------------------------------------------------------------------------
 
 
 LINT = failed("a", "LINT_ERROR", tests=[], top_failing_tests=[], check_id="verify")
@@ -464,7 +403,6 @@ def style(command: Command) -> Command:
 
 def test_a_preparatory_step_is_checked_by_the_check_of_its_todo(style: Command):
     brief = style("next", "plan.yaml", "--brief", "a_step_01").out
-
     assert "Check: pytest --planverify plan.yaml::a\n" in brief
     assert "It is done when" not in brief
 
@@ -473,9 +411,7 @@ def test_a_preparatory_step_is_skipped_when_its_todo_passes(style: Command):
     passed = done("a")
     passed["checks"][0]["id"] = "verify"
     style.outcomes(passed, run=LATER)
-
     after = style("next", "plan.yaml")
-
     assert after.status == 0, after.err
     assert "completed: 1 of 1 todo done" in after.out
     assert "a_step_01" not in after.out
@@ -484,23 +420,16 @@ def test_a_preparatory_step_is_skipped_when_its_todo_passes(style: Command):
 
 def test_a_step_is_done_when_its_todo_was_verified_after_a_change_and_still_fails(style: Command):
     style.outcomes({**LINT, "diff_hash": "sha256:2"}, run=LATER)
-
     after = style("next", "plan.yaml").out
-
     assert "a_branch_01" in after
     assert "a_step_01" not in after
 
 
 def test_the_brief_of_a_todo_without_criteria_explains_how_to_complete_it(command: Command):
     command.plan({"id": "notes", "requires_testing": False})
-
     brief = command("next", "plan.yaml", "--brief", "notes").out
-
     assert "It has no criteria: when it is done, set its status to claimed in the plan." in brief
     assert "Check:" not in brief
-
-
-# --- for programs ----------------------------------------------------------------------------------------
 
 
 def test_json_has_short_actions_and_with_full_all_details(shop: Command):
@@ -517,32 +446,16 @@ def test_json_has_short_actions_and_with_full_all_details(shop: Command):
     assert short == {"action": "implement", **words, **ids}
     (full,) = shop("next", "plan.yaml", "--json", "--full").json["actions"]
     assert {"brief", "bounds"} <= full.keys()
-
-
-def test_a_brief_is_printed_for_a_branch_or_for_its_parent(shop: Command):
-    brief = shop("next", "plan.yaml", "--brief", "b_branch_01")
-
-    assert brief.status == 0
-    assert brief.out.startswith("# Repair `b`")
-    assert "pytest tests/test_b.py" in brief.out
-    assert shop("next", "plan.yaml", "--brief", "b").out == brief.out
+    assert re.search(r"blocked since .*: c\n", shop("history", "plan.yaml").out)
 
 
 def test_the_brief_of_a_todo_that_could_not_be_verified_says_what_was_missing(command: Command):
     command.plan(with_test("a"))
-    unset = {
-        "category": "ENVIRONMENT_ERROR",
-        "owner": "environment",
-        "stack_trace_head": "KeyError: 'TOKEN'",
-    }
-    command.outcomes(failed("a", **unset, suggestion="TOKEN is not set: set it."))
-
+    unset = {"owner": "environment", "suggestion": "TOKEN is not set: set it."}
+    command.outcomes(failed("a", "ENVIRONMENT_ERROR", **unset))
     brief = command("next", "plan.yaml", "--brief", "a")
-
     assert brief.status == 0
     assert "TOKEN is not set: set it." in brief.out
-    assert "**Next**: Change no code" in brief.out
-    assert "**May edit**: nothing" in brief.out
 
 
 @pytest.mark.parametrize("left", ["", '{"n":0,"event":{"event":"plan_sub'], ids=["nothing", "a part"])
@@ -550,9 +463,7 @@ def test_an_empty_or_torn_log_is_started_again(shop: Command, left: str):
     folder = shop.folder / ".planverify" / "logs"
     folder.mkdir(parents=True)
     (folder / "shop.jsonl").write_text(left)
-
     first, again = shop("next", "plan.yaml"), shop("next", "plan.yaml")
-
     assert (first.status, first.err) == (0, "")
     assert "b_branch_01, attempt 1 of 3" in first.out
     assert again.out == first.out
@@ -584,9 +495,7 @@ def test_repeated_commands_do_not_lengthen_the_log(command: Command):
     command("next", "plan.yaml")
     log = command.folder / ".planverify" / "logs" / "shop.jsonl"
     first = log.read_text()
-
     command("next", "plan.yaml", "--brief", "a")
-
     assert log.read_text() == first
     assert first.count('"event":"verified"') == 2
 
@@ -645,7 +554,6 @@ def test_a_question_shows_the_newest_failure_of_the_todo_and_its_branches(comman
     for number, todo_id in enumerate(("a", "a_branch_01"), 1):
         told = {**failed(todo_id, stack_trace_head=f"head {number}"), "diff_hash": f"{number}"}
         action = action_after_run(command, number, told)
-
     assert (action["rule"], action["failure"]["says"]) == ("attempts-used-up", "head 2")
 
 
@@ -669,55 +577,27 @@ def test_waves_count_neither_parents_under_way_nor_what_waits_for_a_person(comma
     assert lines[lines.index("Later") :] == ["Later", "  wave 2: b"]
 
 
-def test_a_failed_child_is_repaired_in_its_sub_plan(command: Command):
-    command.plan(with_test("x"), path="phase.yaml", todo_list_id="phase")
-    command.plan({"id": "p", "sub_plan": "phase.yaml"})
-    command.outcomes({**failed("x"), "todo_id": "p/x"})
-
-    (action,) = command("next", "plan.yaml", "--json").json["actions"]
-
-    assert (action["parent_id"], action["todo_id"]) == ("p/x", "p/x_branch_01")
-
-
 @pytest.mark.parametrize("name", ["next", "status"])
 def test_no_verification_is_offered_of_a_plan_with_an_unusable_sub_plan(command: Command, name: str):
     command.plan({"id": "x", "titel": "X"}, path="phase.yaml", todo_list_id="phase")
     command.plan({"id": "p", "sub_plan": "phase.yaml"}, with_test("b"))
-
     ran = command(name, "plan.yaml")
-
     assert "'titel' is not a key here" in ran.out
     assert "pytest --planverify" not in ran.out
 
 
-def test_an_unchanged_sub_plan_is_not_copied(command: Command):
-    command.plan(with_test("x"), path="phase.yaml", todo_list_id="phase")
-    command.plan({"id": "p", "sub_plan": "phase.yaml"}, with_test("b"))
-    command.outcomes(done("p/x"), done("p"), failed("b"))
-
-    command("next", "plan.yaml", "--output", "next.yaml")
-
-    assert (command.folder / "next.yaml").is_file()
-    assert not list(command.folder.glob("next.*.yaml"))
-
-
-# --- refusals --------------------------------------------------------------------------------------------
-
-REFUSED = {
-    "unknown todo": (("--brief", "bb"), 2, "there is no todo 'bb' in the plan; did you mean 'b'?"),
-    "output and in place": (("--output", "n.yaml", "--in-place"), 2, "exclude each other"),
-    "no such outcomes": (("--outcomes", "none.json"), 4, "none.json: the file does not exist; run first"),
-    "a log of something else": (("--log", "plan.yaml"), 4, "plan.yaml"),
-    "approve is a command": (("--approve", "b_branch_01"), 2, "--approve"),
-}
-
-
-@pytest.mark.parametrize("row", REFUSED)
-def test_wrong_options_of_next_are_refused_in_one_line(shop: Command, row: str):
-    words, status, said = REFUSED[row]
-
-    ran = shop("next", "plan.yaml", *words)
-
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        ("--brief bb", 2, "there is no todo 'bb' in the plan; did you mean 'b'?"),
+        ("--output n.yaml --in-place", 2, "exclude each other"),
+        ("--outcomes none.json", 4, "none.json: the file does not exist; run first"),
+        ("--log plan.yaml", 4, "plan.yaml"),
+        ("--approve b_branch_01", 2, "--approve"),
+    ],
+)
+def test_wrong_options_of_next_are_refused_in_one_line(shop: Command, words: str, status: int, said: str):
+    ran = shop("next", "plan.yaml", *words.split())
     assert (ran.status, ran.out) == (status, "")
     assert said in ran.err
     assert "Traceback" not in ran.err
@@ -725,9 +605,7 @@ def test_wrong_options_of_next_are_refused_in_one_line(shop: Command, row: str):
 
 def test_an_unwritable_log_gives_one_remark_and_the_run_is_explained(shop: Command):
     (shop.folder / ".planverify/logs").write_text("a file where a folder should be")
-
     ran, explained = shop("next", "plan.yaml"), shop("explain", "plan.yaml")
-
     assert ran.status == 0
     assert ran.out.count("attempts are not counted across runs") == 1
     assert "✗ b" in ran.out
@@ -737,48 +615,41 @@ def test_an_unwritable_log_gives_one_remark_and_the_run_is_explained(shop: Comma
 
 def test_named_outcomes_are_read_without_a_log_unless_one_is_named(shop: Command):
     shop.outcomes(failed("a"), done("b"), pending("c"), path="other.json")
-
     ran = shop("next", "plan.yaml", "--outcomes", "other.json")
-
     assert "✗ a  TEST_REGRESSION" in ran.out
     assert not (shop.folder / ".planverify/logs").exists()
     shop("next", "plan.yaml", "--log", "mine.jsonl")
     assert (shop.folder / "mine.jsonl").exists()
 
 
-# --- arbitrary outcomes ----------------------------------------------------------------------------------
-
 TEXT = st.text(max_size=20) | st.sampled_from(["\x1b[31m", "a" * 5000, "\x00", "../..", "-rf"])
+LINE = st.integers(-5, 10**9) | st.none()
+
+
+def one_of(words: Iterable[object]) -> st.SearchStrategy[str | None]:
+    return st.sampled_from([*map(str, words)])
+
+
 FAILURES = st.fixed_dictionaries(
-    {"category": st.sampled_from([*map(str, Category)])},
+    {"category": one_of(Category)},
     optional={
-        "owner": st.sampled_from([*map(str, Owner), None]),
+        "owner": one_of(Owner) | st.none(),
         "signature": TEXT,
         "stack_trace_head": TEXT,
         "suggestion": TEXT,
         "confidence": st.floats(0, 1) | st.none(),
-        "since": st.sampled_from([*map(str, Since)]),
+        "since": one_of(Since),
         "top_failing_tests": st.lists(TEXT, max_size=3),
-        "location": st.fixed_dictionaries(
-            {"path": TEXT, "line": st.integers(-5, 10**9) | st.none(), "function": TEXT}
-        ),
+        "location": st.fixed_dictionaries({"path": TEXT, "line": LINE, "function": TEXT}),
     },
 )
-CHECKS = st.fixed_dictionaries(
-    {
-        "id": st.sampled_from(["tests[0]", "tests[0]", "tests[9]", "manual[0]", ""]),
-        "kind": st.sampled_from([*map(str, CheckKind)]),
-        "verdict": st.sampled_from([*map(str, Verdict)]),
-    }
-)
+CHECK_IDS = st.sampled_from(["tests[0]", "tests[0]", "tests[9]", "manual[0]", ""])
+CHECKS = st.fixed_dictionaries({"id": CHECK_IDS, "kind": one_of(CheckKind), "verdict": one_of(Verdict)})
+TODO_IDS = st.sampled_from(["a", "b", "c", "a_branch_01"])
 OUTCOMES = st.fixed_dictionaries(
-    {
-        "todo_id": st.sampled_from(["a", "b", "c", "a_branch_01"]),
-        "success": st.booleans(),
-        "tests_passed": st.booleans(),
-    },
+    {"todo_id": TODO_IDS, "success": st.booleans(), "tests_passed": st.booleans()},
     optional={
-        "state": st.sampled_from([*map(str, TodoState), None]),
+        "state": one_of(TodoState) | st.none(),
         "verified": st.booleans(),
         "diff_hash": TEXT,
         "touched_files": st.lists(TEXT, max_size=2),
@@ -820,9 +691,7 @@ def test_unusual_outcomes_never_cause_a_traceback(
 
 def test_a_todo_with_a_long_question_has_at_most_eight_lines(command: Command):
     command.ask("a", "Is every word of it right? " * 40)
-
     lines = command("next", "plan.yaml").out.splitlines()
-
     assert lines[2].startswith("? a  waits for a person")
     assert len(lines[2:]) <= 8
     assert lines[-1] == "  answer planner answer plan.yaml a yes # or no, or a reason"

@@ -62,9 +62,7 @@ def test_the_tree_shows_states_progress_branches_and_blockers(verified: Command)
 def test_a_step_before_a_repair_is_shown_and_not_counted(command: Command) -> None:
     command.plan(with_test("a"))
     command.outcomes(failed("a", "LINT_ERROR"))
-
     first, *tree, counts = command("status", "plan.yaml").out.splitlines()
-
     assert "(0/1)" in first
     assert "a_step_01" in tree[-1]
     assert counts == "1 failed, 1 branch"
@@ -72,7 +70,6 @@ def test_a_step_before_a_repair_is_shown_and_not_counted(command: Command) -> No
 
 def test_status_shows_the_details_of_one_todo(verified: Command) -> None:
     ran = verified("status", "plan.yaml", "a")
-
     assert ran.status == 0
     assert ran.out.splitlines()[0] == "a  ✗ failed"
     assert "blocks   b" in ran.out
@@ -86,16 +83,12 @@ def test_status_shows_the_details_of_one_todo(verified: Command) -> None:
 def test_a_fault_of_the_environment_is_not_called_inconclusive(command: Command) -> None:
     command.plan(with_test("a"))
     command.outcomes(failed("a", "ENVIRONMENT_ERROR", owner="environment"))
-
     assert "to be verified again, as something was missing\n" in command("status", "plan.yaml").out
 
 
-def test_a_failed_todo_is_shown_with_its_failure_though_a_later_run_did_not_select_it(
-    verified: Command,
-) -> None:
+def test_a_failed_todo_is_shown_with_its_failure_though_a_later_run_did_not_select_it(verified: Command):
     verified("status", "plan.yaml")
     verified.outcomes(pending("a"), done("q"))
-
     assert "  check    failed  tests[0]" in verified("status", "plan.yaml", "a").out
 
 
@@ -105,9 +98,7 @@ def test_secrets_in_what_a_run_found_are_not_shown(command: Command) -> None:
     outcome = failed("a")
     outcome["failure_evidence"]["stack_trace_head"] = outcome["checks"][0]["reason"] = f"bad {token}"
     command.outcomes(outcome)
-
     ran = command("status", "plan.yaml", "a")
-
     assert ran.out.count("bad [redacted: github token]") == 2
     assert token not in ran.out
 
@@ -117,9 +108,7 @@ def test_an_open_question_is_not_repeated_beside_its_check(command: Command) -> 
     told = undecided("q", "needs_human")
     told["checks"][0] |= {"cmd": None, "title": "Is it good?", "reason": "question for human: Is it good?"}
     command.outcomes(told)
-
     (line,) = (each for each in command("status", "plan.yaml", "q").out.splitlines() if "check " in each)
-
     assert line.count("Is it good?") == 1
 
 
@@ -130,7 +119,6 @@ def test_only_the_todos_that_the_ini_file_names_are_shown(verified: Command) -> 
 
 def test_a_todo_of_a_sub_plan_is_found_by_qualified_or_plain_id(verified: Command) -> None:
     qualified = verified("status", "plan.yaml", "phase-2/buffer-impl")
-
     assert qualified.out.splitlines()[0] == "phase-2/buffer-impl  ✓ done"
     assert "after    phase-2/buffer-tests" in qualified.out
     assert verified("status", "plan.yaml", "buffer-impl").out == qualified.out
@@ -160,30 +148,17 @@ def test_todos_of_a_sub_plan_that_passed_before_it_began_are_done(phases: Comman
     phases.outcomes(
         undecided("a", "needs_human"), done("later/buffer-tests"), undecided("later/buffer-impl", "stale")
     )
-
     assert phases("status", "plan.yaml").out.splitlines()[-1] == "1 done, 1 testing, 1 pending"
     assert "1 of 3 todos done" in phases("next", "plan.yaml").out
 
 
 def test_after_a_plan_change_other_verdicts_remain_valid_and_a_run_is_requested(verified: Command) -> None:
     verified.plan(with_test("a"), with_test("new"))
-
     ran = verified("status", "plan.yaml")
-
     assert ran.status == 0
     request = "! added or changed in the plan since the run: new\n  pytest --planverify plan.yaml\n"
     assert ran.out.startswith(request)
     assert "1 failed, 1 ready, 1 branch" in ran.out
-
-
-def test_a_missing_sub_plan_is_reported_and_the_rest_shown(command: Command) -> None:
-    command.plan({"id": "later", "sub_plan": "later.yaml"}, with_test("a"))
-
-    ran = command("status", "plan.yaml")
-
-    assert ran.status == 0
-    assert "later.yaml" in ran.out
-    assert "├─ later         » ready" in ran.out
 
 
 def test_json_contains_the_same_tree_which_can_be_limited_to_one_todo_or_a_depth(verified: Command) -> None:
@@ -207,7 +182,6 @@ def test_json_contains_the_same_tree_which_can_be_limited_to_one_todo_or_a_depth
 def test_control_characters_in_titles_are_removed(command: Command) -> None:
     todo = with_test("a", title="x\u202e\u200b y", intent="z\u2066")
     command.plan(todo, workflow_name="n\u202e")
-
     for words in (("status", "plan.yaml"), ("status", "plan.yaml", "a")):
         assert not set("\u202e\u200b\u2066\x1b") & set(command(*words).out)
 

@@ -106,7 +106,6 @@ def test_a_number_that_falls_when_old_runs_are_removed_is_no_counter() -> None:
     rows = [{"plan_id": "p1", "exit_status": status} for status in (0, 0, 1)]
     families = text_string_to_metric_families(exposition([], rows))
     (family,) = (each for each in families if "verifications" in each.name)
-
     assert (family.name, family.type) == ("planverify_verifications", "gauge")
     assert [each.value for each in family.samples] == [2, 1]
 
@@ -114,13 +113,9 @@ def test_a_number_that_falls_when_old_runs_are_removed_is_no_counter() -> None:
 @pytest.mark.parametrize("name", ['a"b\\c', "a\nb", "a" * 200, "\x1b[31mred"])
 def test_any_plan_name_gives_a_valid_label(name: str) -> None:
     found = samples(exposition([], [{"plan_id": name, "exit_status": 0}]))
-
     (label,) = {dict(each)["plan"] for _, each in found}
     assert len(label) <= 100
     assert label.isprintable()
-
-
-# -- the command -------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -144,7 +139,6 @@ def kept(run: Command) -> Path:
 def test_an_unreadable_run_does_not_hide_others(run: Command, kept: Path) -> None:
     kept.with_name("bad.jsonl").write_text("{}\n")
     ran = run("metrics", "--textfile", "x.prom")
-
     assert (ran.status, ran.out) == (4, "")
     assert ".planverify/logs/bad.jsonl: line 0" in ran.err
     assert ran.err.count("\n") == 1
@@ -156,7 +150,6 @@ def test_an_unreadable_run_does_not_hide_others(run: Command, kept: Path) -> Non
 @pytest.mark.usefixtures("kept")
 def test_the_latest_log_of_a_plan_is_used_by_default(run: Command) -> None:
     story = run("explain", "plan.yaml").out
-
     assert story.startswith(
         "! plan.yaml has changed since the run began; the story follows the plan as it was then\n"
         "p1  times are relative to 2026-01-01 10:00:00 UTC, run r1\n"
@@ -166,7 +159,6 @@ def test_the_latest_log_of_a_plan_is_used_by_default(run: Command) -> None:
 
 def test_a_plan_without_a_run_has_no_story(run: Command) -> None:
     ran = run("explain", "plan.yaml")
-
     assert (ran.status, ran.out) == (2, "")
     assert "plan.yaml has no run yet; run first: pytest --planverify plan.yaml" in ran.err
 
@@ -186,10 +178,3 @@ def test_a_superseded_run_counts_as_interrupted_and_blocks_nothing(run: Command,
     assert history["blocked_runs"] == []
     for name in ("plan.yaml", ".planverify/logs/p1.jsonl"):
         assert "now       the plan is interrupted" in run("explain", name).out
-
-
-def test_an_unwritable_textfile_is_reported(run: Command) -> None:
-    ran = run("metrics", "--textfile", "run.jsonl/x.prom")
-
-    assert ran.status == 4
-    assert ran.err.startswith("planner: run.jsonl/x.prom: cannot be written: a part of its path")

@@ -9,7 +9,7 @@ from run_stories import START, Story, steps_of, todo
 from simulation import Simulation
 
 from planner.cli.explain import tell
-from planner.model.events import ConflictFound, Decision, QuestionAnswered
+from planner.model.events import Decision, QuestionAnswered
 from planner.model.outcome import Outcome
 
 
@@ -21,15 +21,6 @@ def test_every_event_and_action_is_described_in_printable_lines() -> None:
             assert all(line.isprintable() and "\n" not in line for line in lines), f"seed {seed}"
             for action in step.actions:
                 assert any(f"[{action.rule}]" in line for line in lines)
-
-
-def test_an_event_is_described_in_one_line() -> None:
-    story = Story(todo("t1"), todo("t2"))
-    story.works("t1")
-    story.works("t2")
-    story.tell(ConflictFound(at=START, todo_ids=("t1", "t2"), files=("a.py",)))
-
-    assert story.told()[0] == "conflict found t1, t2: files a.py"
 
 
 def test_human_decisions_are_told() -> None:
@@ -45,7 +36,6 @@ def test_human_decisions_are_told() -> None:
 def test_external_text_cannot_colour_hide_or_break_a_line() -> None:
     story = Story(todo("t1"))
     story.is_red("t1", message="\x1b[31mred\nsecond\u202e" + "x" * 500)
-
     told = story.told()[0]
     assert told.isprintable()
     assert "red second" in told
@@ -76,5 +66,4 @@ def test_a_verification_is_described_by_its_result(keys: dict[str, Any], told: s
     story = Story(todo("t1"), run={"allow_unproved": True})
     story.works("t1")
     story.outcome(outcome)
-
     assert story.told()[0] == f"verified t1: {told}"

@@ -59,18 +59,12 @@ def started(rest: str, module: str = "a") -> str:
         ("[]", "c.json:1:1: the file is not a mapping"),
         ('{"contract_version": 1,\n "module": "a",\n "module": "b"}', "c.json:3:2"),
         ('{"module": "a"}', "c.json:1:1 contract_version: the key 'contract_version' is missing"),
-        (
-            '{"contract_version": 2, "module": "a"}',
-            "c.json:1:22 contract_version: '2' is not allowed here",
-        ),
+        ('{"contract_version": 2, "module": "a"}', "c.json:1:22 contract_version: '2' is not allowed here"),
         ('{"contract_version": 1, "module": "../a"}', 'c.json:1:35 module: "../a" is refused'),
         ('{"contract_version": 1, "module": "a"}', "the contract is empty; name functions"),
         (started('"functoins": []'), "'functoins' is not a key here; did you mean 'functions'?"),
         (started('"functions": [{"name": "a b"}]'), 'functions[0].name: "a b" is refused'),
-        (
-            started('"functions": {"f": 1}'),
-            "functions: a mapping is given; write a list",
-        ),
+        (started('"functions": {"f": 1}'), "functions: a mapping is given; write a list"),
         (
             started('"functions": [{"name": "f", "parameters": [{"name": "a", "kind": "positional"}]}]'),
             'kind: "positional" is not allowed here; did you mean',

@@ -55,14 +55,10 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-# -- signatures ---------------------------------------------------------------------------------------
-
-
 def test_a_source_that_cannot_be_read_is_named_instead_of_its_contract(tmp_path: Path) -> None:
     with (tmp_path / "m.py").open("wb") as file:
         file.truncate(MAX_SOURCE_BYTES + 1)
     (found,) = Project(tmp_path).function("f")
-
     assert (found.problem, found.path) == ("unreadable", "m.py")
     assert found.message == "m.py: cannot be read: it is larger than 16 MiB"
 
@@ -136,11 +132,6 @@ def test_a_class_is_a_subclass_of_the_bases_of_its_bases(project: Project) -> No
     )
 
 
-def test_a_module_of_imports_is_not_said_to_define_nothing(project: Project) -> None:
-    (difference,) = project.write(m="from os import sep").function("f")
-    assert difference.message == "m does not define f, it defines no function or class"
-
-
 def test_an_init_only_field_has_the_type_of_its_parameter(project: Project) -> None:
     source = "from dataclasses import dataclass, InitVar\n@dataclass\nclass D:\n    a: InitVar[int | None]"
     method = {"name": "__init__", "parameters": [{"name": "a", "annotation": "Optional[int]"}]}
@@ -202,9 +193,6 @@ def test_project_code_is_never_run_or_imported(project: Project) -> None:
     assert "p" not in sys.modules
 
 
-# -- lookup of modules --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("module", "said"),
     [
@@ -226,9 +214,6 @@ def test_a_missing_module_is_reported_with_the_reason(
     (project.root / "stub.pyi").write_text("def f(): ...")
     (difference,) = project.differences(module, functions=[{"name": "f"}])
     assert said in difference.message
-
-
-# -- differences --------------------------------------------------------------------------------------
 
 
 def test_a_difference_is_shown_as_python_signatures(project: Project) -> None:
@@ -256,6 +241,8 @@ def test_a_missing_name_is_reported_with_the_existing_ones(project: Project) -> 
     (difference,) = project.write(m="def compute_rsis(): ...\ndef other(): ...").function("compute_rsi")
     assert difference.message == "m does not define compute_rsi, it defines compute_rsis, other"
     assert (difference.expected, difference.actual) == ("compute_rsi()", None)  # no signature to compare
+    (difference,) = project.write(m="from os import sep").function("f")
+    assert difference.message == "m does not define f, it defines no function or class"
 
 
 def test_a_function_in_place_of_a_class_is_reported_as_one(project: Project) -> None:
@@ -315,9 +302,7 @@ def test_an_unambiguous_name_is_compared(project: Project, source: str) -> None:
         ("if x:\n        a: int = 1", None),
     ],
 )
-def test_the_constructor_of_a_plain_dataclass_is_derived(
-    project: Project, fields: str, init: str | None
-) -> None:
+def test_the_constructor_of_a_plain_dataclass_is_derived(project: Project, fields: str, init: str | None):
     imports = "from dataclasses import dataclass, field, KW_ONLY\nfrom typing import ClassVar\n"
     project.write(m=f"{imports}@dataclass\nclass D:\n    {fields}\n")
     (difference,) = project.wrong("D.__init__")
@@ -387,8 +372,6 @@ def test_a_name_is_followed_through_a_long_chain_of_re_exports(project: Project)
     project.write(**{f"m{at}": f"from m{at + 1} import run" for at in range(9)}, m9="def run(a): ...")
     assert project.differences("m0", functions=[{"name": "run", "parameters": [{"name": "a"}]}]) == ()
 
-
-# -- whole signatures, and arbitrary code --------------------------------------------------------------
 
 HEAD = (
     "import pandas as pd, typing\nfrom typing import Callable, Literal, Optional\n"

@@ -31,7 +31,6 @@ def test_a_branch_is_proposed_again_after_its_todo_fails_for_another_cause():
     (before,) = run.questions
     run.fails("t1", Category.SPEC_MISMATCH)
     (now,) = run.questions
-
     assert (now.question_id, now.because) == (before.question_id, before.because)
     with pytest.raises(RefusedEvent):
         run.decides(Decision.APPROVE, before)
@@ -57,44 +56,15 @@ def test_a_sub_plan_inherits_and_may_only_tighten_the_policy_of_its_parent_plan(
     run = Told(todo("p", sub_plan="phase.yaml"), **above)
     sub = plan_of(todo("a")).model_copy(update={"metadata": Policy.model_validate(own)})
     run.tell(SubPlanLoaded(at=run.now, todo_id="p", plan=sub, digest="sha256:sub"))
-
     run.is_red("p/a")
-
     assert [each.kind.value for each in run.questions] == asked
-
-
-def test_verification_continues_while_a_budget_question_is_open():
-    limits: dict[str, Any] = {"halt": {"budget": "ask"}, "budget": {"cycles": 3}}
-    run = Told(todo("t1", priority=5), todo("t2", priority=0), **limits, run={"jobs": 2})
-    run.is_red("t1")
-    run.works("t1_branch_01")
-    run.is_red("t2")  # the last cycle of the budget
-
-    run.passes("t1_branch_01")
-
-    assert "t1" in run.verifying
-    assert "budget" in run.state.questions
 
 
 def test_control_characters_and_line_breaks_are_removed_from_human_input():
     run = Told(todo(), auto_fix_mode=False)
     run.is_red()
-
     run.decides(Decision.REJECT, run.questions[0], because="no\nway \x1b[31m\u202eyaw", by="Ann\n")
-
     assert run.last[0].because == "Ann rejected t1_branch_01: no way yaw"
-
-
-def test_changed_criteria_end_the_open_branch_and_reverify_its_todo():
-    run, edits = asked_for_more_time()
-    assert run.life("t1_branch_01") == "active"
-
-    run.decides(Decision.APPROVE, edits)
-
-    assert run.life("t1_branch_01") == "failed"
-    assert (run.life(), run.verifying) == ("testing", ["t1"])
-    assert run.state.failed_branches == 0
-    assert run.topics() == []
 
 
 def test_a_late_result_for_old_criteria_does_not_count_for_new_ones():
@@ -102,23 +72,19 @@ def test_a_late_result_for_old_criteria_does_not_count_for_new_ones():
     run.is_done("t1_branch_01")
     run.decides(Decision.APPROVE, edits)
     seq = run.last_of(type(run.last[-1]))[-1].seq
-
     with pytest.raises(RefusedEvent) as refusal:
         run.passes()
     assert refusal.value.rule == "late-answer"
     run.outcome(run.good("t1"), answers=seq)
-
     assert run.life() == "done"
 
 
 def test_failures_without_a_signature_are_distinguished_by_their_messages():
     run = Told(todo(max_retries=2), halt={"identical_failures": 2})
-
     run.is_red("t1", message="AssertionError: 1", diff_hash="sha256:0", signature=None)
     run.is_red("t1", message="KeyError: 'a'", diff_hash="sha256:0", signature=None)
     assert run.state.plan_state == "executing"
     run.is_red("t1", message="KeyError: 'a'", diff_hash="sha256:0", signature=None)
-
     assert run.rules[-1] == "halt-on-identical-failure"
 
 
@@ -126,6 +92,5 @@ def test_every_refusal_rule_is_explained_in_the_glossary_and_has_a_remedy():
     known = load_glossary()
     sources = Path(transaction.__file__).parent.glob("*.py")
     raised = {rule for each in sources for rule in re.findall(r'refusal\("([a-z-]+)"', each.read_text())}
-
     assert [rule for rule in REFUSALS if not known.find(rule)] == []
     assert raised <= transaction.RULES["remedies"].keys() <= REFUSALS.keys()

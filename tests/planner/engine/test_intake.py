@@ -92,19 +92,15 @@ def test_what_passed_is_done_beside_a_violation_that_halts_the_run():
 def test_reporting_the_same_run_twice_changes_nothing():
     people = People(todo("t1", max_retries=2)).run(red("t1"))
     before = people.state
-
     after, _ = report_run(people.state, people.document, (), people.now, people._tell)
-
     assert after is before
 
 
 def test_the_lifetime_of_a_branch_counts_from_its_first_attempt():
     people = People(todo("t1"), branch_timeout_seconds=600).run(red("t1"))
     people.now += timedelta(days=1)
-
     assert people.run(red("t1", signature="b" * 12)).asked == [("implement", "t1_branch_01")]
     people.now += timedelta(seconds=600)
-
     assert people.run(red("t1", signature="c" * 12)).asked == [("ask_human", "t1")]
     (question,) = people.state.questions.values()
     assert question.rule == "branch-lifetime"
@@ -112,7 +108,6 @@ def test_the_lifetime_of_a_branch_counts_from_its_first_attempt():
 
 def test_a_passing_todo_closes_its_branch():
     people = People(todo("t1"), todo("t2")).run(red("t1")).run(green("t1"))
-
     assert people.state.records["t1"].life == "done"
     assert people.state.records["t1_branch_01"].life == "done"
     assert not people.state.records["t1_branch_01"].verified
@@ -131,15 +126,12 @@ def test_a_passing_todo_closes_its_branch():
 )
 def test_a_red_todo_with_prior_work_gets_a_repair_branch(fields: dict[str, Any], changes: dict[str, Any]):
     outcome = red("t1", Category.TEST_NOT_FOUND).model_copy(update=changes)
-
     people = People(todo("t1", **fields)).run(outcome)
-
     assert people.asked == [("implement", "t1_branch_01")]
 
 
 def test_a_dependant_is_judged_only_once_its_dependency_is_done():
     people = People(todo("t2", dependencies=("t1",)), todo("t1")).run(red("t2"), red("t1"))
-
     assert people.asked == [("implement", "t1_branch_01")]
     assert people.state.blocked() == {"t2": "t1"}
     assert people.run(red("t2"), green("t1")).asked == [("implement", "t2_branch_01")]
@@ -148,17 +140,14 @@ def test_a_dependant_is_judged_only_once_its_dependency_is_done():
 def test_blocked_todos_are_in_the_order_of_the_plan():
     todos = (todo("b"), todo("a"), todo("y", dependencies=("b",)), todo("x", dependencies=("a",)))
     people = People(*todos).run(red("b"), red("a"))
-
     assert [*people.state.blocked()] == ["y", "x"]
 
 
 def test_todos_with_one_cause_share_the_repair_of_the_first():
     same = {"signature": "a" * 12}
     people = People(todo("t1"), todo("t2")).run(red("t1", **same), red("t2", **same))
-
     assert people.asked == [("implement", "t1_branch_01")]
     assert people.state.records["t2"].behind == "t1"
-
     people.run(green("t1"), red("t2", signature="b" * 12))
     assert people.asked == [("implement", "t2_branch_01")]
 
@@ -170,10 +159,8 @@ def test_signatures_merged_by_the_run_count_as_one_cause():
         category=Category.IMPORT_ERROR,
         todos=(CauseTodo(todo_id="t1"), CauseTodo(todo_id="t2")),
     )
-
     people = People(todo("t1"), todo("t2"))
     people.run(red("t1", signature="a" * 12), red("t2", signature="b" * 12), causes=[cause])
-
     assert people.asked == [("implement", "t1_branch_01")]
 
 
@@ -182,7 +169,6 @@ def test_the_first_todo_allowed_to_edit_the_faulty_file_repairs_a_shared_cause()
     people = People(todo("t1", allowed_files=("web/**",)), todo("t2", allowed_files=("core/**",))).run(
         red("t1", **same), red("t2", **same)
     )
-
     assert people.asked == [("implement", "t2_branch_01")]
     assert people.state.records["t1"].behind == "t2"
 
@@ -190,9 +176,7 @@ def test_the_first_todo_allowed_to_edit_the_faulty_file_repairs_a_shared_cause()
 def test_a_todo_behind_another_gets_its_own_branch_when_the_first_is_given_up():
     same = {"signature": "a" * 12}
     people = People(todo("t1"), todo("t2"), max_debug_attempts=1).run(red("t1", **same), red("t2", **same))
-
     people.run(red("t1", signature="b" * 12), red("t2", **same))
-
     assert ("implement", "t2_branch_01") in people.asked
 
 
@@ -213,21 +197,17 @@ def test_a_manual_criterion_is_asked_and_its_answer_counts_in_the_next_run(verdi
     asking = {"state": TodoState.TESTING, "success": False, "checks": (*green().checks, open_)}
     people = People(todo("t1"), todo("t2")).run(green().model_copy(update=asking))
     assert ("ask_human", "t1") in people.asked
-
     people.run(green("t1"))
-
     assert people.state.records["t1"].life == "done"
 
 
 def test_a_run_scoped_to_claims_judges_only_claimed_todos():
     people = People(todo("t1", status="claimed"), todo("t2")).run(red("t1"), red("t2"), scope="claimed")
-
     assert people.asked == [("implement", "t1_branch_01"), ("implement", "t2")]
 
 
 def test_a_pass_without_checks_is_reported_and_not_accepted():
     people = People(todo("t1")).run(green("t1").model_copy(update={"checks": ()}))
-
     assert people.asked == [("implement", "t1")]
     assert "it has no check of tests[0]" in people.refused[0]
 
@@ -235,6 +215,5 @@ def test_a_pass_without_checks_is_reported_and_not_accepted():
 def test_a_done_todo_that_turns_red_starts_a_new_run():
     people = People(todo("t1"), todo("t2")).run(green("t1"))
     later = sample_document(people.plan, [red("t1")], at=people.now + timedelta(hours=1))
-
     assert must_restart(people.state, later)
     assert not must_restart(people.state, people.document)

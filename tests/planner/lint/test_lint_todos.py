@@ -45,9 +45,6 @@ def judge(
     return rules(folder, *todos, files={**FILES, **(files or {})}, **plan)
 
 
-# -- routing, limits, retries --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("seconds", "keys", "expected"),
     [
@@ -86,9 +83,6 @@ def test_todos_without_the_failure_routing_of_the_others_are_named(tmp_path: Pat
     found = only("routing-missing", tmp_path, *routed, own("c"), own("d"), files=FILES)
     assert (found.message, found.todo_id) == ("2 of 4 todos have failure_routing; without: 'c', 'd'", None)
     assert judge(tmp_path, routed[0], own("c"), own("d")) == []
-
-
-# -- branches and templates ----------------------------------------------------------------------------
 
 
 def branch(name: str, parent: str, **keys: Any) -> dict[str, Any]:
@@ -150,9 +144,6 @@ def test_the_steps_of_a_named_template_must_be_present_and_in_order(
 def test_an_unknown_template_is_reported_with_the_known_ones(tmp_path: Path) -> None:
     found = only("template-mismatch", tmp_path, own(), files=FILES, **{"x-template": "stratgy"})
     assert found.fix == "did you mean 'strategy'?"
-
-
-# -- files ---------------------------------------------------------------------------------------------
 
 
 def test_a_contract_must_exist_or_be_made_by_an_earlier_architect_todo(tmp_path: Path) -> None:
@@ -265,9 +256,6 @@ def test_pipes_and_links_that_leave_the_root_are_not_read(tmp_path: Path) -> Non
     assert "contract-missing" in rules(root, todo("a", "pytest tests", contract_path="pipe.json"))
 
 
-# -- size ----------------------------------------------------------------------------------------------
-
-
 def test_a_todo_with_too_many_criteria_should_be_split(tmp_path: Path) -> None:
     many = own(criteria={"expected_artifacts": [f"src/{at}.py" for at in range(8)]})
     assert "has 9 criteria, more than 8" in only("todo-too-large", tmp_path, many, files=FILES).message
@@ -312,14 +300,11 @@ ROOT = Path(__file__).parents[3]
 PACKAGE = Path(lint.__file__).parent
 
 
-@pytest.mark.parametrize("name", ["momentum", "rsi_bug"])
-def test_the_example_plans_have_no_findings(name: str) -> None:
-    assert validate_plan(ROOT / "examples" / name / "plan.yaml") == ()
-
-
-def test_the_seed_plan_has_no_findings() -> None:
-    found = validate_plan(ROOT / "fixtures" / "seeds" / "todo_list.json")
-    assert found == ()
+@pytest.mark.parametrize(
+    "path", ["examples/momentum/plan.yaml", "examples/rsi_bug/plan.yaml", "fixtures/seeds/todo_list.json"]
+)
+def test_the_example_plans_have_no_findings(path: str) -> None:
+    assert validate_plan(ROOT / path) == ()
 
 
 @pytest.mark.parametrize(
@@ -453,9 +438,6 @@ def test_configured_tools_are_recognised_by_their_files(
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     assert configured_tools(tmp_path) == tools
-
-
-# -- globs ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,6 @@ def past_todos(about: Todo, well: bool, number: int, *categories: Category) -> A
 
 def test_of_equal_priority_the_todo_with_past_success_starts_first() -> None:
     memory = PastRecords(fingerprint=HERE, todos=past_todos(PARSER, False, 4) + past_todos(LEXER, True, 4))
-
     assert Told(PARSER, LEXER, memory=memory).started == ["t2", "t1"]
     urgent = PARSER.model_copy(update={"priority": -1})
     assert Told(urgent, LEXER, memory=memory).started == ["t1", "t2"]
@@ -53,14 +52,11 @@ def branch_of(memory: PastRecords, about: Todo) -> tuple[Role, str]:
 
 def test_a_branch_goes_to_the_role_that_memory_recommends_with_a_reason() -> None:
     memory = PastRecords(
-        fingerprint=HERE,
-        repairs=past_repairs(Role.DEBUGGER, True, 9) + past_repairs(Role.TESTER, False, 3),
+        fingerprint=HERE, repairs=past_repairs(Role.DEBUGGER, True, 9) + past_repairs(Role.TESTER, False, 3)
     )
     opinionated = todo("t1", title=PARSER.title, failure_routing={"timeout": "tester"})
-
     role, said = branch_of(memory, PARSER)
     obeyed, unsaid = branch_of(memory, opinionated)
-
     assert role is Role.DEBUGGER
     assert "memory: 12 of TEST_TIMEOUT; debugger fixed 9 of 9, tester 0 of 3" in said
     assert obeyed is Role.TESTER
@@ -72,6 +68,5 @@ def test_a_recipe_that_would_have_found_past_failures_is_requested_first() -> No
     run = Told(PARSER, memory=memory)
     run.works()
     (verify,) = run.last_of(Verify)
-
     assert verify.recipe == "python-quick"
     assert "python-quick first: of 4 like this 4 met COMPILATION_ERROR or LINT_ERROR" in verify.because

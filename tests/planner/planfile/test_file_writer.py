@@ -35,7 +35,6 @@ def test_a_new_file_is_private_by_default(tmp_path: Path) -> None:
     finally:
         os.umask(umask)
     write_file(tmp_path / "d", "x", mode=None)
-
     assert [mode_of(tmp_path / name) for name in "abc"] == [0o600, 0o644, 0o600]
     assert mode_of(tmp_path / "d") == 0o666 & ~umask
 
@@ -48,7 +47,6 @@ def test_a_file_is_replaced_atomically_and_keeps_its_permissions(tmp_path: Path,
     with target.open() as reader:
         write(target, "new é \udcff", durable=True)
         assert reader.read() == "old"
-
     assert target.read_bytes() == "new é \\udcff".encode()
     assert mode_of(target) == 0o640
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
@@ -60,7 +58,6 @@ def test_a_symbolic_link_is_kept_and_its_target_written(tmp_path: Path) -> None:
     (tmp_path / "other").symlink_to("there/file")
     write_file(tmp_path / "link", "one")
     write_file(tmp_path / "link", b"two")
-
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "other").is_symlink()
     assert (tmp_path / "there" / "file").read_text() == "two"
@@ -75,14 +72,12 @@ def test_a_record_replaces_a_link_or_pipe_in_its_place(tmp_path: Path) -> None:
         replace_file(tmp_path / name, "record")
         assert (tmp_path / name).read_text() == "record"
         assert not (tmp_path / name).is_symlink()
-
     assert (tmp_path / "mine").read_text() == "mine"
 
 
 def test_a_missing_folder_is_created(tmp_path: Path) -> None:
     write_file(tmp_path / "a" / "b" / "file", "x")
     prepare_place(tmp_path / "c" / "d" / "file")
-
     assert (tmp_path / "a" / "b" / "file").read_text() == "x"
     assert (tmp_path / "c" / "d").is_dir()
 
@@ -98,7 +93,6 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     handle = os.open(pipe, os.O_RDWR)
     write_file(pipe, "x" * 1_000)
-
     assert os.read(handle, 2_000) == b"x" * 1_000
     os.close(handle)
     assert pipe.is_fifo()
@@ -107,7 +101,6 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
 def test_a_pipe_without_a_reader_is_an_error(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     prepare_place(tmp_path / "pipe")
-
     assert refusal(tmp_path / "pipe").startswith("nothing reads this pipe; start its reader")
 
 

@@ -30,7 +30,6 @@ def test_outcomes_below_the_root_are_found(command: Command) -> None:
     before = find()
     command.outcomes(done("a"))
     found = find()
-
     assert (before.document, before.verify) == (None, "pytest --planverify plan.yaml")
     assert found.plan_change is None
     assert found.document is not None
@@ -51,7 +50,6 @@ def test_a_missing_outcome_file_or_a_folder_is_refused(command: Command) -> None
 def test_outcomes_of_another_plan_are_refused_with_both_names(command: Command) -> None:
     other = [{"todo_list_id": "\x1b[2Jother", "path": "o.yaml", "digest": "sha256:1"}]
     given = command.outcomes(done("a"), plans=other, path="other.json")
-
     with pytest.raises(
         OutcomeFileError, match=r"are of 'other' \(o\.yaml\), not of 'shop' \(plan\.yaml\)"
     ) as refused:
@@ -133,9 +131,7 @@ ALONE = {"step_id": "a", "success": False, "tests_passed": False, "metrics": {"d
 
 def test_a_single_outcome_is_taken_for_the_current_plan(command: Command) -> None:
     (command.folder / "one.json").write_text(json.dumps(ALONE))
-
     document = find(Path("one.json")).document
-
     assert document is not None
     digest = load_plan(Path("plan.yaml")).digest
     assert [(ref.todo_list_id, ref.digest) for ref in document.plans] == [("shop", digest)]
@@ -154,7 +150,6 @@ def test_a_single_outcome_that_does_not_fit_is_refused(
     command: Command, change: dict[str, object], message: str
 ) -> None:
     (command.folder / "one.json").write_text(json.dumps({**ALONE, **change}))
-
     with pytest.raises(OutcomeFileError, match=message):
         find(Path("one.json"))
 
@@ -172,7 +167,6 @@ def test_outcomes_that_do_not_fit_the_plan_are_refused_in_one_line(
     command: Command, outcomes: list[dict[str, object]], keys: dict[str, Any], message: str
 ) -> None:
     command.outcomes(*outcomes, **keys)
-
     with pytest.raises(OutcomeFileError, match=message) as refused:
         find()
     assert "\n" not in str(refused.value)

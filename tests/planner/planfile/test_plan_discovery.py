@@ -86,7 +86,6 @@ def test_the_boundary_of_a_plan_is_its_rootdir_from_any_directory(
     monkeypatch.chdir(tmp_path / "plans/deep")
     plan = tmp_path / "plans/plan.yaml"
     assert plan_boundary(plan) == tmp_path / "plans"
-
     (tmp_path / "pytest.ini").write_text("")
     assert plan_boundary(plan) == tmp_path
     assert plan_boundary(Path("/nowhere/plan.yaml")) == Path("/nowhere")
@@ -95,7 +94,6 @@ def test_the_boundary_of_a_plan_is_its_rootdir_from_any_directory(
 def test_a_broken_ini_file_has_no_settings(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.pytest\n")
     (tmp_path / "tox.ini").write_text("no section\n")
-
     assert project_root(tmp_path).ini == tmp_path / "pyproject.toml"
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts\n  -q\n")
     assert project_root(tmp_path).settings == {}
@@ -130,7 +128,6 @@ def test_a_test_file_is_found_below_the_root_with_dashes_or_underscores(
 ) -> None:
     ignored = (f"{folder}/test_buffer_impl.py" for folder in (".hidden", "venv", "x/node_modules"))
     touch(tmp_path, name, *ignored)
-
     assert command(tmp_path, impl) == shlex.join(["pytest", name])
 
 
@@ -143,28 +140,19 @@ def test_a_matching_make_target_is_run(tmp_path: Path, impl: Todo) -> None:
 
 
 @pytest.mark.parametrize(
-    "keys",
+    ("keys", "file"),
     [
-        {"test_file": "tests/test_it.py"},
-        {"acceptance_criteria": {"expected_artifacts": [{"path": "a.md"}, {"path": "tests/test_it.py"}]}},
-        {"acceptance_criteria": {"tests": [{"cmd": "pytest -q tests/test_it.py::test_a"}]}},
+        ({"test_file": "tests/test_it.py"}, "test_it"),
+        ({"acceptance_criteria": {"expected_artifacts": ["a.md", "tests/test_it.py"]}}, "test_it"),
+        ({"acceptance_criteria": {"tests": [{"cmd": "pytest -q tests/test_it.py::test_a"}]}}, "test_it"),
+        ({}, "test_buffer"),
+        ({"id": "other", "test_file": "tests/test_it.py"}, "test_buffer_impl"),
     ],
+    ids=["test_file", "artifact", "command", "convention", "another stem"],
 )
 def test_tests_of_a_dependency_with_the_same_stem_take_precedence(
-    tmp_path: Path, impl: Todo, keys: dict[str, Any]
+    tmp_path: Path, impl: Todo, keys: dict[str, Any], file: str
 ) -> None:
     tests = Todo.model_validate({"id": "buffer-tests", "title": "T", **keys})
-    touch(tmp_path, "tests/test_buffer_impl.py")
-    assert command(tmp_path, impl, tests) == "pytest tests/test_it.py"
-
-
-def test_a_dependency_without_a_test_file_has_one_by_its_stem(tmp_path: Path, impl: Todo) -> None:
-    tests = Todo(id="buffer-tests", title="T")
-    touch(tmp_path, "tests/test_buffer.py")
-    assert command(tmp_path, impl, tests) == "pytest tests/test_buffer.py"
-
-
-def test_a_dependency_with_another_stem_provides_no_tests(tmp_path: Path) -> None:
-    first = Todo(id="t_1", title="A", test_file="tests/test_first.py")
-    second = Todo(id="t_2", title="B", dependencies=("t_1",))
-    assert command(tmp_path, second, first) == "pytest tests/test_t_2.py"
+    touch(tmp_path, "tests/test_buffer_impl.py", *["tests/test_buffer.py"] * (not keys))
+    assert command(tmp_path, impl, tests) == f"pytest tests/{file}.py"

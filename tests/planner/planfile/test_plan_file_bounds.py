@@ -53,9 +53,7 @@ def fault_of_bytes(folder: Path, data: bytes, name: str = "plan.yaml") -> str:
         ),
     ],
 )
-def test_a_file_that_is_not_plan_text_is_refused_with_a_reason(
-    tmp_path: Path, data: bytes, fault: str
-) -> None:
+def test_a_file_that_is_not_plan_text_is_refused_with_a_reason(tmp_path: Path, data: bytes, fault: str):
     assert fault_of_bytes(tmp_path, data) == fault
 
 
@@ -110,13 +108,10 @@ def test_repeated_aliases_of_a_long_text_count_towards_the_size(tmp_path: Path) 
     assert "with aliases expanded" in fault_of_bytes(tmp_path, text.encode())
 
 
-def test_a_plan_with_too_many_bytes_or_values_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_with_too_many_bytes_or_values_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("planner.planfile.document.MAX_BYTES", 1000)
     monkeypatch.setattr("planner.planfile.document.MAX_NODES", 100)
     values = b"[" + b"1, " * 100 + b"1]"
-
     assert "is larger than" in fault_of_bytes(tmp_path, HEAD.encode() + b"#" * 1000)
     assert "holds more than" in fault_of_bytes(tmp_path, b"x-a: " + values)
     assert "holds more than" in fault_of_bytes(tmp_path, b'{"x-a": ' + values + b"}", "plan.json")

@@ -435,9 +435,7 @@ def test_a_file_changed_since_loading_is_refused(example: Example) -> None:
     assert "the file does not exist" in example.refusal(example.plan)
 
 
-def test_a_copy_in_another_folder_gets_an_adjusted_root(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_in_another_folder_gets_an_adjusted_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "plans").mkdir()
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "link").symlink_to("plans")

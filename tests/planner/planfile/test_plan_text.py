@@ -96,7 +96,6 @@ def test_only_explicitly_set_keys_are_written() -> None:
     plan = load_plan_text(WRITTEN, Path("plan.yaml")).plan
     empty = {"acceptance_criteria": AcceptanceCriteria()}
     plan = plan.model_copy(update={"items": (plan.items[0], plan.items[1].model_copy(update=empty))})
-
     assert dump_plan(plan, format="yaml") == WRITTEN
     assert json.loads(dump_plan(plan, format="json"))["items"][1] == {"id": "b", "title": "B", "x-n": 1.0}
 

@@ -82,9 +82,7 @@ def test_a_sub_plan_that_only_the_revised_todo_names_is_known_afterwards(tmp_pat
 
 def test_a_flattened_plan_has_qualified_ids_and_references(tmp_path: Path):
     write(
-        tmp_path / "sub.yaml",
-        todo("a"),
-        todo("a_branch_01", "a", parent_id="a", via="a", status="claimed"),
+        tmp_path / "sub.yaml", todo("a"), todo("a_branch_01", "a", parent_id="a", via="a", status="claimed")
     )
     path = write(tmp_path / "plan.yaml", todo("first"), parent("p", "sub.yaml", "first"), todo("last", "p"))
 
@@ -104,15 +102,11 @@ def test_a_flattened_plan_has_qualified_ids_and_references(tmp_path: Path):
     assert [part.path.name for part in flat.parts] == ["plan.yaml", "sub.yaml"]
 
 
-# -- lookup of sub-projects -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("place", ["X.yml", "phases/X.yaml", "sub_plans/X.yml", "plans/X.json"])
 def test_a_sub_project_is_found_by_its_file_name(place: str, tmp_path: Path):
     (tmp_path / place).parent.mkdir(exist_ok=True)
     (tmp_path / place).write_text(json.dumps({"todo_list_id": "other", "items": [todo("a")]}))
     path = write(tmp_path / "plan.yaml", todo("p", is_parent=True, sub_project_id="X"))
-
     assert load_tree(path).child("p").loaded.path == tmp_path / place
 
 
@@ -125,15 +119,12 @@ def test_a_sub_project_is_found_by_its_id(name: str, tmp_path: Path):
     (tmp_path / "phases/folder.yaml").mkdir()
     write(tmp_path / "phases/mine.yaml", todo("a"), plan_id=json.dumps(name))
     path = write(tmp_path / "plan.yaml", todo("p", sub_project_id=name))
-
     assert load_tree(path).child("p").loaded.path.name == "mine.yaml"
 
 
 def test_a_missing_sub_project_is_reported_with_the_places_searched(tmp_path: Path):
     path = write(tmp_path / "plan.yaml", todo("a"), todo("p", is_parent=True, sub_project_id="X"))
-
     said = error_of(load_tree(path))
-
     column = path.read_text().splitlines()[3].index('"X"') + 1
     assert f"plan.yaml:4:{column} items[1].sub_project_id: there is no plan 'X' in {tmp_path}" in said
     for word in ("X.yaml", ".json", "todo_list_id", "phases/", "sub_plans/", "plans/", "sub_plan"):
@@ -145,7 +136,6 @@ def test_an_ambiguous_sub_project_is_refused(places: tuple[str, str], tmp_path: 
     for place in places:
         write(tmp_path / place, todo("a"), plan_id="X")
     path = write(tmp_path / "plan.yaml", todo("p", sub_project_id="X"))
-
     assert f"'X' may be {places[0]} or {places[1]} in" in error_of(load_tree(path))
 
 
@@ -153,7 +143,6 @@ def test_two_paths_to_one_file_are_not_ambiguous(tmp_path: Path):
     write(tmp_path / "phases/X.yaml", todo("a"))
     (tmp_path / "X.yaml").symlink_to("phases/X.yaml")
     path = write(tmp_path / "plan.yaml", todo("p", sub_project_id="X"))
-
     assert load_tree(path).child("p").loaded.path == tmp_path / "X.yaml"
 
 
@@ -161,19 +150,13 @@ def test_a_sub_project_outside_the_folder_is_refused(tmp_path: Path):
     write(tmp_path / "outside.yaml", todo("a"))
     path = write(tmp_path / "in/plan.yaml", todo("p", sub_project_id="X"), todo("q", sub_project_id="../o"))
     (tmp_path / "in/X.yaml").symlink_to("../outside.yaml")
-
     said = error_of(load_tree(path))
-
     assert "items[0].sub_project_id: X.yaml leaves" in said
     assert "items[1].sub_project_id: there is no plan '../o'" in said
 
 
-# -- refusals ---------------------------------------------------------------------------------------
-
-
 def test_a_parent_without_a_sub_plan_is_refused_with_its_position(tmp_path: Path):
     path = write(tmp_path / "plan.yaml", todo("p", is_parent=True))
-
     with pytest.raises(PlanFileError, match=r"plan\.yaml:3:\d+ items\[0\]\.is_parent: .*add sub_plan"):
         load_tree(path)
 
@@ -201,10 +184,8 @@ def test_the_faults_of_all_files_are_reported_together_with_their_positions(tmp_
     write(tmp_path / "c.yaml", parent("x", "none.yaml"), parent("y", "b.yaml"))
     items = [parent(name, f"{name}.yaml") for name in ("a", "b", "c")]
     tree = load_tree(write(tmp_path / "plan.yaml", *items, parent("again", "none.yaml")))
-
     with pytest.raises(PlanTreeError) as refused:
         tree.load_all()
-
     told = sorted((Path(error.path).name, len(error.faults)) for error in refused.value.errors)
     assert told == [("b.yaml", 2), ("c.yaml", 1), ("plan.yaml", 1), ("plan.yaml", 1)]
     assert re.search(r"b\.yaml:3:\d+ items\[0\]\.dependencies\[0\]: there is no", str(refused.value))
@@ -216,9 +197,7 @@ def test_a_plan_that_contains_itself_is_refused_with_the_cycle(link: bool, tmp_p
     path = write(tmp_path / "plan.yaml", parent("p", "sub.yaml"))
     write(tmp_path / "sub.yaml", todo("a"), parent("q", "link.yaml" if link else "plan.yaml"))
     (tmp_path / "link.yaml").symlink_to("plan.yaml")
-
     said = error_of(load_tree(path))
-
     last = "link.yaml" if link else "plan.yaml"
     assert f"items[1].sub_plan: the plan contains itself: plan.yaml -> sub.yaml -> {last}" in said
     assert "sub.yaml:4:" in said
@@ -229,10 +208,8 @@ def test_sub_plans_deeper_than_three_levels_are_refused(tmp_path: Path):
     for level in (3, 2, 1):
         write(tmp_path / f"s{level}.yaml", parent("p", f"s{level + 1}.yaml"))
     path = write(tmp_path / "plan.yaml", parent("p", "s1.yaml"))
-
     said = error_of(load_tree(path))
     below = load_tree(tmp_path / "s1.yaml").load_all()
-
     assert "s3.yaml:3:" in said
     assert "at most 3 levels deep" in said
     assert "plan.yaml -> s1.yaml -> s2.yaml -> s3.yaml -> s4.yaml" in said
@@ -245,11 +222,7 @@ def test_a_tree_with_too_many_todos_is_refused(tmp_path: Path, monkeypatch: pyte
         items = [parent(f"t{number}", f"s{level + 1}.yaml") for number in range(10)]
         write(tmp_path / f"s{level}.yaml", *items)
     write(tmp_path / "s3.yaml", *(todo(f"t{number}") for number in range(10)))
-
     assert "more than 100 todos" in error_of(load_tree(tmp_path / "s1.yaml"))
-
-
-# -- roots ------------------------------------------------------------------------------------------
 
 
 def test_the_root_of_a_sub_plan_may_reach_the_root_of_the_top_plan_or_the_boundary(
@@ -259,7 +232,6 @@ def test_the_root_of_a_sub_plan_may_reach_the_root_of_the_top_plan_or_the_bounda
     top = tmp_path / "repo/app"
     write(top / "phases/sub.yaml", todo("a"), root="../..")
     path = write(top / "plan.yaml", parent("p", "phases/sub.yaml"))
-
     assert load_tree(path, boundary=tmp_path / "repo").child("p").loaded.root == tmp_path / "repo"
     with pytest.raises(PlanFileError, match=r"sub\.yaml:2:\d+ root: the root '\.\./\.\.' is outside of"):
         load_tree(path, boundary=top).child("p")

@@ -163,9 +163,7 @@ def test_answers_are_not_written_through_a_link(tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"
     (make_home(root) / "answers.json").symlink_to(outside)
     answer = Answer(plan="p", todo_id="a", check_id="manual[0]", question="So?", answer="yes", by="me")
-
     add_answers(root, [answer])
-
     assert not outside.exists()
     assert load_answers(root) == (answer,)
 
@@ -219,7 +217,6 @@ def test_a_change_of_another_plan_file_does_not_outdate_a_verdict(tmp_path: Path
     (tmp_path / "iterations").mkdir()
     (tmp_path / "iterations/002.yaml").write_text("todo_list_id: next\nitems: []\n")
     assert changed_files(tmp_path, run) == ChangedFiles()
-
     (tmp_path / "data.yaml").write_text("rates: [1, 2]\n")
     assert changed_files(tmp_path, run) == ChangedFiles(paths=("data.yaml",), by_todo={"a": ("data.yaml",)})
 
@@ -234,7 +231,6 @@ def test_a_report_that_the_run_wrote_at_its_end_does_not_outdate_a_verdict(
     report.write_text("<testsuites/>")
     remember_written(report)
     assert changed_files(tmp_path, run) == ChangedFiles()
-
     report.write_text("<testsuites></testsuites>")
     assert changed_files(tmp_path, run).paths == ("report.xml",)
 
@@ -247,7 +243,6 @@ def test_runs_of_other_plans_and_files_that_are_not_journals_are_skipped(tmp_pat
     journal(tmp_path, 5).symlink_to("/dev/zero")
     (tmp_path / ".planverify/runs/file").write_text("x")
     journal(tmp_path, 6).write_bytes(b"\xff\0\n[[[[\n" + b"[" * 100_000 + b"\n{}\n1\n")
-
     (run,) = past_runs(tmp_path, "p")
     assert (run.folder.name[:8], run.finished, set(run.checks)) == ("20260101", None, {("a", "verify")})
 
@@ -262,6 +257,5 @@ def test_runs_of_other_plans_and_files_that_are_not_journals_are_skipped(tmp_pat
 )
 def test_an_invalid_record_and_one_of_a_worker_are_ignored(odd: dict[str, Any], tmp_path: Path):
     write_journal(tmp_path, 1, started(), judged(todo_id="b"), judged(**odd))
-
     (run,) = past_runs(tmp_path, "p")
     assert set(run.checks) == {("b", "verify")}

@@ -51,9 +51,6 @@ def lines_shown(root: Path, deciding: Failure, *facts: Evidence) -> list[tuple[s
     return [(each.path, each.first_line, each.first_line + len(each.lines) - 1) for each in found]
 
 
-# -- the report ----------------------------------------------------------------------------------
-
-
 def test_the_report_of_the_same_failure_is_read(shop: LoadedPlan) -> None:
     written = report()
     write_report(shop, written)
@@ -115,9 +112,6 @@ def test_evidence_is_assigned_to_failures_by_test_or_else_by_criterion() -> None
     assert evidence_of(failure(check_id="metrics[0]", tests=(), top_failing_tests=()), facts) == (metric,)
 
 
-# -- the source ----------------------------------------------------------------------------------
-
-
 def test_functions_are_quoted_to_their_end_and_that_of_the_diagnosis_comes_first(shop: LoadedPlan) -> None:
     frames = (TEST_FRAME, CART_FRAME)
     fact = evidence(exceptions=(ExceptionFact(type="KeyError", qualified="KeyError", frames=frames),))
@@ -165,9 +159,6 @@ def test_secrets_in_source_excerpts_are_redacted(tmp_path: Path) -> None:
     key = ["-----BEGIN PRIVATE KEY-----", *["QUJD" * 16] * 30, "-----END PRIVATE KEY-----", ""]
     (tmp_path / "a.py").write_text("\n".join(key))
     assert read_excerpts(RootedFiles(tmp_path), failure(location=Location(path="a.py", line=20)), ()) == ()
-
-
-# -- access to files -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,6 @@ def test_the_failure_report_of_its_parent_is_not_a_criterion_of_a_branch() -> No
     names = [report, f"./{report}", "out.json", "diagnostics/b_failure_report.json"]
     criteria = AcceptanceCriteria.model_validate({"expected_artifacts": names})
     branch = Todo(id="a_branch_01", title="A", parent_id="a", acceptance_criteria=criteria)
-
     assert [each.id for each in criteria_of(branch)] == ["expected_artifacts[2]", "expected_artifacts[3]"]
     assert len(criteria_of(branch.model_copy(update={"parent_id": None}))) == 4
 
@@ -71,5 +70,4 @@ def test_a_command_that_cannot_run_is_refused() -> None:
 
 def test_an_already_reported_invalid_command_is_not_refused_again() -> None:
     todo = Todo.model_construct(id="a", title="a", verify="")
-
     assert [(where, spec.cmd) for where, spec in commands_of(todo)] == [("verify", "")]

@@ -134,7 +134,6 @@ def test_the_reason_of_a_sub_plan_names_the_deciding_todos():
         *(outcome(FAILED, todo_id=f"p/b{number}") for number in range(7)),
         outcome(BLOCKED, todo_id="p/c"),
     ]
-
     assert sub_plan_reason(children, Verdict.FAILED) == "p/b0, p/b1, p/b2, p/b3, p/b4 and 2 more failed"
     assert sub_plan_reason(children[:2], Verdict.FAILED) == "p/b0 failed"
     assert sub_plan_reason(children[:1], Verdict.PASSED) is None

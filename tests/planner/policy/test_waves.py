@@ -55,9 +55,7 @@ def plans(draw: st.DrawFn) -> list[Todo]:
 
 
 @given(todos=plans())
-def test_each_todo_is_in_the_earliest_possible_wave_by_priority_and_then_by_plan_order(
-    todos: list[Todo],
-) -> None:
+def test_each_todo_is_in_the_earliest_possible_wave_by_priority_and_then_by_plan_order(todos: list[Todo]):
     found = waves(todos)
     rank = {todo.id: (todo.priority, place) for place, todo in enumerate(todos)}
     assert all(list(wave) == sorted(wave, key=rank.__getitem__) for wave in found)
@@ -108,9 +106,7 @@ def test_a_parent_comes_after_its_children_with_paths_below_their_root(planner: 
     folder=st.sampled_from([".", "sub", "sub/deep"]),
     path=st.sampled_from(["a", "a.py", "b/a.py", "a/b", "sub/a", "ab", "b"]),
 )
-def test_a_glob_rewritten_for_a_parent_folder_matches_the_same_files(
-    pattern: str, folder: str, path: str
-) -> None:
+def test_a_glob_rewritten_for_a_parent_folder_matches_the_same_files(pattern: str, folder: str, path: str):
     above = path if folder == "." else f"{folder}/{path}"
     assert matches(above, seen_from_above(pattern, folder)) == matches(path, pattern)
     assert seen_from_above(f"!{pattern}", folder) == f"!{seen_from_above(pattern, folder)}"
@@ -196,9 +192,7 @@ def test_the_literal_prefixes_of_overlapping_globs_are_nested(one: str, other: s
 
 
 @given(one=CLAIM_LISTS, other=CLAIM_LISTS, path=st.lists(NAME_PARTS, min_size=1, max_size=4).map("/".join))
-def test_a_path_that_both_todos_may_write_is_a_conflict(
-    one: list[str], other: list[str], path: str
-) -> None:
+def test_a_path_that_both_todos_may_write_is_a_conflict(one: list[str], other: list[str], path: str):
     if allowed(path, one) and allowed(path, other):
         assert claims_overlap(tuple(one), tuple(other))
 

@@ -96,6 +96,9 @@ def test_each_category_has_its_edits_with_documented_rules(category: Category) -
     assert [edit.edit for edit in edits] == EDITS.get(category, [])
     assert all(edit.rule in REVISION_RULES and edit.because for edit in edits)
 
+    minimal = Outcome(todo_id="t2", success=False, tests_passed=False)
+    revised(replace(situation(failure(category, check_id=None), todo("t2")), outcome=minimal))
+
 
 def test_a_regression_narrows_the_files_and_isolates_the_failing_tests() -> None:
     failed = failure(Category.TEST_REGRESSION, RSI, at="indicators/rsi.py", owner=Owner.PRODUCT)
@@ -107,31 +110,6 @@ def test_a_regression_narrows_the_files_and_isolates_the_failing_tests() -> None
     assert commands(branch) == [f"pytest {RSI} -q"]
     assert branch.contract_path is None
     assert revised(case).todo("t2") == case.todo
-
-
-def test_a_compilation_error_adds_a_syntax_check_first_and_narrows_to_the_file() -> None:
-    branch = revised(case_of(failure(Category.COMPILATION_ERROR, at="pkg/calc.py"))).todo(BRANCH)
-    assert commands(branch) == ["python -m py_compile pkg/calc.py", FILE]
-    assert branch.allowed_files == ("pkg/calc.py",)
-
-
-def test_a_lint_error_adds_an_auto_fix_step_and_narrows_to_the_files_with_findings() -> None:
-    failed = failure(Category.LINT_ERROR, check_id="verify", at="pkg/a.py")
-    findings = tuple(Finding(path=f"pkg/{name}.py", line=1, code="F401", message="unused") for name in "ab")
-    fact = CommandFact(argv=("ruff", "check", "."), tool="ruff", purpose="lint", findings=findings)
-    case = situation(
-        failed,
-        todo("t2", verify="ruff check ."),
-        check("verify", "ruff check ."),
-        observations=(seen(EvidenceKind.COMMAND, command=fact),),
-    )
-    step = only(case, AddTodoBefore).todo
-    assert (step.id, step.is_temporary, step.requires_testing) == ("t2_step_01", True, False)
-    assert step.controller_task_spec.type == "AUTO_FIX"
-    assert "ruff check --fix ." in step.controller_task_spec.hint
-    result = revised(case)
-    assert result.todo(BRANCH).dependencies == ("t2_step_01",)
-    assert result.todo(BRANCH).allowed_files == ("pkg/a.py", "pkg/b.py")
 
 
 def test_a_spec_mismatch_adds_a_contract_step_for_the_architect() -> None:
@@ -197,45 +175,28 @@ def narrow(cmd: str, *nodeids: str) -> str:
         ("pytest tests -p tests", f"pytest {RSI} -p tests"),
         ("pytest -p tests -q tests", f"pytest {RSI} -p tests -q"),
         (f"pytest {RSI}", f"pytest {RSI}"),
+        ("pytest tests --unheard-of value", "pytest tests --unheard-of value"),
+        ("pytest tests --lf", "pytest tests --lf"),
+        ("pytest --pyargs pkg.tests", "pytest --pyargs pkg.tests"),
+        ("pytest tests --cov=pkg --cov-fail-under=90", "pytest tests --cov=pkg --cov-fail-under=90"),
+        ("pytest other", "pytest other"),
+        ("ruff check .", "ruff check ."),
     ],
 )
-def test_a_narrowed_command_selects_the_failing_tests_and_keeps_its_options(
+def test_a_narrowed_command_selects_the_failing_tests_and_keeps_its_options_and_meaning(
     cmd: str, narrower: str
-) -> None:
+):
     assert narrow(cmd, RSI) == narrower
 
 
-@pytest.mark.parametrize(
-    "cmd",
-    [
-        "pytest tests --unheard-of value",
-        "pytest tests --lf",
-        "pytest --pyargs pkg.tests",
-        "pytest tests --cov=pkg --cov-fail-under=90",
-        "pytest other",
-        "ruff check .",
-    ],
-)
-def test_a_command_is_not_narrowed_if_its_meaning_would_change(cmd: str) -> None:
-    assert narrow(cmd, RSI) == cmd
-
-
-@pytest.mark.parametrize(
-    "nodeid", ["/etc/a.py::x", "../a.py::x", "tests/test_rsi.py", "", "a\x00.py::x", "-x::y"]
-)
-def test_an_unusable_node_id_leaves_the_command_unchanged(nodeid: str) -> None:
-    assert narrow("pytest", nodeid) == "pytest"
-
-
-def test_a_command_is_not_narrowed_to_many_tests() -> None:
+def test_a_command_is_narrowed_to_few_tests_with_usable_ids() -> None:
     ids = [f"tests/test_a.py::test_{n}" for n in range(21)]
     assert narrow("pytest tests", *ids) == "pytest tests"
     assert narrow("pytest tests", *ids[:20]).count("::") == 20
     long = [f"tests/test_a.py::test_x[{n}{'y' * 900}]" for n in range(15)]
     assert narrow("pytest tests", *long) == "pytest tests"
-
-
-def test_node_ids_relative_to_the_test_folder_are_completed() -> None:
+    for nodeid in ("/etc/a.py::x", "../a.py::x", "tests/test_rsi.py", "", "a\x00.py::x", "-x::y"):
+        assert narrow("pytest", nodeid) == "pytest"
     assert narrow("pytest tests/test_a.py -v", "test_a.py::test_b") == "pytest tests/test_a.py::test_b -v"
 
 
@@ -352,10 +313,7 @@ MAKES = {"criteria": {"expected_artifacts": ["out/made.py"]}}
     ],
 )
 def test_only_files_that_may_be_at_fault_may_be_changed(
-    failed: dict[str, Any],
-    item: dict[str, Any],
-    fields: dict[str, Any],
-    allowed: list[tuple[str, ...]],
+    failed: dict[str, Any], item: dict[str, Any], fields: dict[str, Any], allowed: list[tuple[str, ...]]
 ) -> None:
     case = situation(
         failure(Category.TEST_REGRESSION, RSI, **failed),
@@ -376,10 +334,13 @@ def test_only_files_that_may_be_at_fault_may_be_changed(
         ("tox -e py311", "python -m py_compile 'a b.py'"),
     ],
 )
-def test_the_syntax_check_uses_the_interpreter_of_the_tests(cmd: str, check_cmd: str) -> None:
+def test_a_syntax_check_with_the_interpreter_of_the_tests_comes_first_for_the_broken_file(
+    cmd: str, check_cmd: str
+) -> None:
     failed = failure(Category.COMPILATION_ERROR, at="a b.py")
-    case = situation(failed, todo("t2", cmd), check("tests[0]", cmd))
-    assert only(case, AddCheck).check.cmd == check_cmd
+    branch = revised(situation(failed, todo("t2", cmd), check("tests[0]", cmd))).todo(BRANCH)
+    assert commands(branch) == [check_cmd, cmd]
+    assert branch.allowed_files == ("a b.py",)
 
 
 def type_case(
@@ -418,7 +379,6 @@ def test_no_command_is_parsed_that_names_no_tool_for_the_purpose() -> None:
     case = type_case(FILE, elsewhere="make parsed-by-nobody")
     accepted_command(FILE)
     before = accepted_command.cache_info().misses
-
     assert case.command_for(Purpose.TYPE_CHECK, *case.plan.items) is None
     assert accepted_command.cache_info().misses == before
 
@@ -443,52 +403,55 @@ def test_a_linter_with_a_fix_option_gets_a_fix_command(cmd: str, fix: str | None
     assert fixing_command(parse_command(cmd)) == fix
 
 
+def lint_case(cmd: str, *files: str, **fields: Any) -> Situation:
+    """Return the situation of a todo whose linter complains about these files."""
+    findings = tuple(Finding(path=path, line=7, code="E501", message="too long") for path in files)
+    fact = CommandFact(argv=(cmd,), tool=cmd.split()[0], purpose="lint", findings=findings)
+    item = todo("t2", cmd, allowed_files=["pkg/**"])
+    facts = (seen(EvidenceKind.COMMAND, command=fact),)
+    return situation(
+        failure(Category.LINT_ERROR), item, check("tests[0]", cmd), observations=facts, **fields
+    )
+
+
+def test_a_lint_error_adds_an_auto_fix_step_and_narrows_to_the_files_with_findings() -> None:
+    case = lint_case("ruff check .", "pkg/a.py", "pkg/b.py")
+    step = only(case, AddTodoBefore).todo
+    assert (step.id, step.is_temporary, step.requires_testing) == ("t2_step_01", True, False)
+    assert step.controller_task_spec.type == "AUTO_FIX"
+    assert "ruff check --fix ." in step.controller_task_spec.hint
+    branch = revised(case).todo(BRANCH)
+    assert (branch.dependencies, branch.allowed_files) == (("t2_step_01",), ("pkg/a.py", "pkg/b.py"))
+
+
 def test_findings_without_a_fix_go_to_manual_edits_or_to_a_linter_with_a_fix() -> None:
-    finding = Finding(path="pkg/a.py", line=7, code="E501", message="line too long")
-    fact = CommandFact(argv=("flake8",), tool="flake8", purpose="lint", findings=(finding,))
-    given: dict[str, Any] = {"observations": (seen(EvidenceKind.COMMAND, command=fact),)}
-    failed = failure(Category.LINT_ERROR, check_id="tests[0]")
-    item = todo("t2", "flake8 pkg", allowed_files=["pkg/**"])
-    by_hand = only(situation(failed, item, **given), AddTodoBefore).todo
+    by_hand = only(lint_case("flake8 pkg", "pkg/a.py"), AddTodoBefore).todo
     assert by_hand.controller_task_spec.type == "FIX"
-    assert "pkg/a.py:7 E501 line too long" in by_hand.controller_task_spec.hint
+    assert "pkg/a.py:7 E501 too long" in by_hand.controller_task_spec.hint
     assert by_hand.allowed_files == ("pkg/a.py",)
-    by_ruff = only(situation(failed, item, tools=frozenset({"ruff"}), **given), AddTodoBefore).todo
+    by_ruff = only(lint_case("flake8 pkg", "pkg/a.py", tools=frozenset({"ruff"})), AddTodoBefore).todo
     assert "ruff check --fix pkg/a.py" in by_ruff.controller_task_spec.hint
 
 
 @pytest.mark.parametrize(
     ("files", "fix"),
     [
-        (("pkg/a.py",), "ruff check --fix ."),
-        (("pkg/a.py", "tests/test_a.py"), "ruff check --fix pkg/a.py"),
-        (("tests/test_a.py",), None),
+        (["pkg/a.py"], ["ruff check --fix ."]),
+        (["pkg/a.py", "tests/test_a.py"], ["ruff check --fix pkg/a.py"]),
+        (["tests/test_a.py"], []),
     ],
 )
-def test_automatic_fixes_change_only_files_that_the_todo_may_change(
-    files: tuple[str, ...], fix: str | None
-):
-    findings = tuple(Finding(path=path, line=1, code="F401", message="unused") for path in files)
-    fact = CommandFact(argv=("ruff",), tool="ruff", purpose="lint", findings=findings)
-    case = situation(
-        failure(Category.LINT_ERROR, check_id="verify"),
-        todo("t2", verify="ruff check .", allowed_files=["pkg/**"]),
-        check("verify", "ruff check ."),
-        tools=frozenset({"ruff"}),
-        observations=(seen(EvidenceKind.COMMAND, command=fact),),
-    )
-    steps = [edit.todo.controller_task_spec for edit in revise(case) if isinstance(edit, AddTodoBefore)]
-    assert [each.hint.splitlines()[1] for each in steps] == ([fix] if fix else [])
-    assert not steps or "tests/" not in steps[0].hint
+def test_automatic_fixes_change_only_files_that_the_todo_may_change(files: list[str], fix: list[str]):
+    case = lint_case("ruff check .", *files, tools=frozenset({"ruff"}))
+    hints = [edit.todo.controller_task_spec.hint for edit in edits_of(case, AddTodoBefore)]
+    assert [hint.splitlines()[1] for hint in hints] == fix
+    assert not any("tests/" in hint for hint in hints)
 
 
 def import_step(message: str, item: Todo | None = None, **facts: Any) -> Any:
     error = raised("ModuleNotFoundError", message).model_copy(update=facts)
-    case = situation(
-        failure(Category.IMPORT_ERROR),
-        item or todo("t2", FILE),
-        observations=(seen(exceptions=(error,)),),
-    )
+    facts_seen = (seen(exceptions=(error,)),)
+    case = situation(failure(Category.IMPORT_ERROR), item or todo("t2", FILE), observations=facts_seen)
     revised(case)
     return only(case, AddTodoBefore).todo
 
@@ -657,16 +620,14 @@ def test_slow_work_of_a_test_or_a_repeated_pass_raises_the_time_limit() -> None:
 
 
 def test_pre_existing_failures_of_a_todo_with_a_long_id_get_a_todo_each() -> None:
-    item, outcome = todo("t" * 120, FILE), situation(failure(Category.UNKNOWN), todo("t2", FILE)).outcome
     failures = [Failure(category=each) for each in (Category.TEST_REGRESSION, Category.LINT_ERROR)]
-    edits = set_apart(item, outcome, failures, lambda _: False)
+    outcome = case_of(failure(Category.UNKNOWN)).outcome
+    edits = set_apart(todo("t" * 120, FILE), outcome, failures, lambda _: False)
     assert len({edit.todo.id for edit in edits if isinstance(edit, AddTodoBefore)}) == 2
 
 
 @pytest.mark.parametrize(("excluded", "needs"), [("contracts/a.json", True), ("contracts/b.json", False)])
-def test_a_step_that_changes_a_file_that_the_todo_excludes_needs_approval(
-    excluded: str, needs: bool
-) -> None:
+def test_a_step_that_changes_a_file_that_the_todo_excludes_needs_approval(excluded: str, needs: bool):
     files = ["contracts/**", f"!{excluded}"]
     item = todo("t2", FILE, contract_path="contracts/a.json", allowed_files=files)
     case = situation(failure(Category.SPEC_MISMATCH), item)
@@ -739,27 +700,14 @@ def test_tests_that_cannot_run_on_this_machine_are_neither_written_nor_retargete
     assert revise(situation(failed, todo("t2", FILE))) == ()
 
 
-@pytest.mark.parametrize("category", sorted(Category))
-def test_a_minimal_outcome_is_accepted_for_every_category(category: Category) -> None:
-    bare = failure(category, check_id=None)
-    outcome = Outcome.model_validate({"step_id": "t2", "success": False, "tests_passed": False})
-    case = replace(situation(bare, todo("t2")), outcome=outcome)
-    revised(case)
-
-
+PLAIN = (
+    "a.py pkg/a.py tests/test_rsi.py /etc/passwd ../x.py [id]/x.py -rf.py !a.py C:\\a.py é.ts pkg/'q\".rs"
+)
 hostile = st.sampled_from(
-    [
-        *("", "a.py", "pkg/a.py", "tests/test_rsi.py", "/etc/passwd", "../x.py", "a\x00b", "x\u202ey.py"),
-        *("[id]/x.py", "-rf.py", "!a.py", "C:\\a.py", "pkg/ a.py", "é.ts", "a" * 5000, "pkg/'q\".rs"),
-        *("**", "\ud800.py"),
-    ]
+    [*PLAIN.split(), "**", "", "a\x00b", "x\u202ey.py", "pkg/ a.py", "a" * 5000, "\ud800.py"]
 )
-nodeids = st.sampled_from(
-    [
-        *(RSI, ODD, "tests/test_rsi.py::T::t", "test_rsi.py::x", "::", "a.py", "-k::x", "\n::x"),
-        "tests/b.py::t[\x1b]",
-    ]
-)
+ODD_IDS = "tests/test_rsi.py::T::t test_rsi.py::x :: a.py -k::x"
+nodeids = st.sampled_from([RSI, ODD, *ODD_IDS.split(), "\n::x", "tests/b.py::t[\x1b]"])
 command_texts = st.sampled_from(
     [
         *(FILE, "pytest", f"pytest {RSI}", "pytest tests -k 'a b'", "uv run pytest tests", "mypy ."),
@@ -767,13 +715,10 @@ command_texts = st.sampled_from(
         *("black --check .", "npx eslint src"),
     ]
 )
-places = st.sampled_from(
-    [
-        None,
-        *("tests[0]", "tests[1]", "tests[99]", "verify", "verify[1]", "test_command", "test_file"),
-        *("convention", "metrics[0]", "expected_artifacts[0]", "contract_path", "nonsense"),
-    ]
+CHECK_IDS = (
+    "tests[0] tests[1] tests[99] verify verify[1] test_command test_file convention metrics[0] nonsense"
 )
+places = st.none() | st.sampled_from([*CHECK_IDS.split(), "expected_artifacts[0]", "contract_path"])
 messages = st.sampled_from(
     [
         *("No module named 'pkg.x'", "No module named 'yaml'", "cannot import name 'a' from 'b.c'"),

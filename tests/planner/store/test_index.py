@@ -143,7 +143,6 @@ def test_a_damaged_text_in_the_index_is_an_error_that_names_the_rebuild(project:
     before = rows_of(project)
     with sqlite3.connect(project.root / USUAL) as raw:
         raw.execute("UPDATE planverify_verifications SET run_id = CAST(x'ff' AS TEXT)")
-
     with (
         open_index(project.root) as index,
         pytest.raises(StoreError, match="planner history --rebuild makes the project's own index again"),
@@ -157,9 +156,7 @@ def test_the_index_is_kept_in_memory_if_the_folder_is_read_only(
 ) -> None:
     at_random(Carried(project, shop()), random.Random(3), most=10)
     monkeypatch.setattr(os, "access", lambda *_: False)
-
     alone = rows_of(project)
-
     assert not (project.root / USUAL).exists()
     monkeypatch.undo()
     assert rows_of(project) == alone
@@ -185,9 +182,7 @@ def test_special_files_in_the_runs_folder_do_not_block_the_index(project: Projec
 def test_concurrent_readers_get_equal_rows(project: Project) -> None:
     for place in range(3):
         at_random(Carried(project, shop(), f"run-{place}"), random.Random(place), most=20)
-
     found = in_threads(4, lambda: rows_of(project))
-
     assert found == [rows_of(project, rebuild=True)] * 4
 
 

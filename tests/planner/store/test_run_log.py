@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -72,9 +72,7 @@ def log(path: Path) -> Iterator[RunLog]:
 
 def test_appended_events_are_read_in_order(log: RunLog, path: Path) -> None:
     reader = RunLog.read(path)
-
     read = list(reader.entries())
-
     assert [entry.n for entry in read] == [0, 1, 2]
     assert [entry.event for entry in read] == [FIRST, TICK, TICK]
     assert "".join(f"{entry.text}\n" for entry in read) == path.read_text()
@@ -87,18 +85,14 @@ def test_appended_events_are_read_in_order(log: RunLog, path: Path) -> None:
 def test_concurrent_writers_neither_lose_nor_fork_entries(path: Path) -> None:
     write(RunLog.append_to(path), FIRST)
 
-    def writes() -> None:
+    def writes(_: int) -> None:
         mine = RunLog.append_to(path)
         for _ in range(20):
             write(mine, TICK)
         mine.close()
 
-    threads = [threading.Thread(target=writes) for _ in range(5)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-
+    with ThreadPoolExecutor(5) as pool:
+        list(pool.map(writes, range(5)))
     assert len(list(RunLog.read(path).entries())) == 101
 
 
@@ -121,7 +115,6 @@ def test_a_torn_last_line_is_cut_off_with_a_remark(log: RunLog, path: Path, kept
 @pytest.mark.parametrize("content", ["my notes", '{"n":1,', "{'n':0,", '{"event": "run_started"', "\0a"])
 def test_a_file_that_is_not_a_log_is_left_unchanged(path: Path, content: str) -> None:
     path.write_text(content)
-
     with pytest.raises(LogError, match="line 0 is not a line of a log; restore"):
         write(RunLog.append_to(path), FIRST)
     assert path.read_text() == content
@@ -130,7 +123,6 @@ def test_a_file_that_is_not_a_log_is_left_unchanged(path: Path, content: str) ->
 @pytest.mark.parametrize("left", ["\0\0\0", '{"n":0,"ev\0\0', '{"n":0,"event":{"event":"plan_sub'])
 def test_remains_of_a_system_crash_are_treated_as_a_torn_line(path: Path, left: str) -> None:
     path.write_text(left)
-
     assert write(RunLog.append_to(path), FIRST) == []
     assert [entry.event for entry in RunLog.read(path).entries()] == [FIRST]
 
@@ -139,7 +131,6 @@ def test_a_last_line_that_lacks_only_its_newline_is_complete(log: RunLog, path: 
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
     writer = RunLog.append_to(path)
-
     assert len(list(RunLog.read(path).entries())) == 3
     assert [entry.n for entry in write(writer, TICK)] == [0, 1, 2]
     assert path.read_bytes().startswith(whole)
@@ -154,7 +145,6 @@ def test_any_changed_byte_of_a_log_is_detected(log: RunLog, path: Path, at: int,
     raw[at % len(raw)] = byte
     changed = path.with_name("changed.jsonl")
     changed.write_bytes(raw)
-
     with pytest.raises(LogError):
         list(RunLog.append_to(changed).entries())
     assert changed.read_bytes() == raw, "what is damaged is left as it is"
@@ -175,13 +165,10 @@ def test_any_changed_byte_of_a_log_is_detected(log: RunLog, path: Path, at: int,
     ],
     ids=["dropped", "changed", "no ASCII", "CRLF", "two plans", "no plan"],
 )
-def test_other_damage_is_refused_with_its_line_number(
-    log: RunLog, path: Path, damage: Any, problem: str
-) -> None:
+def test_other_damage_is_refused_with_its_line_number(log: RunLog, path: Path, damage: Any, problem: str):
     lines = path.read_text().splitlines()
     path.write_text("".join(f"{line}\n" for line in damage(lines)))
     reader = RunLog.read(path)
-
     with pytest.raises(LogError) as refused:
         list(reader.entries())
     message = str(refused.value)
@@ -216,9 +203,7 @@ def test_a_full_disk_rejects_the_event_and_leaves_the_log_usable(
     assert len(list(RunLog.read(path).entries())) == 4
 
 
-def test_an_interrupted_write_is_rolled_back(
-    log: RunLog, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_write_is_rolled_back(log: RunLog, path: Path, monkeypatch: pytest.MonkeyPatch):
     def interrupted(_: int) -> None:
         raise KeyboardInterrupt
 
@@ -242,7 +227,6 @@ def test_a_removed_replaced_or_shortened_log_is_not_written_to(log: RunLog, path
         path.unlink()
     if how == "replaced":
         path.write_bytes(content)
-
     with pytest.raises(LogError, match="removed, replaced or shortened"):
         write(log, TICK)
 
@@ -260,7 +244,6 @@ def test_a_removed_replaced_or_shortened_log_is_not_written_to(log: RunLog, path
 def test_an_unusable_log_path_is_refused_in_one_line(tmp_path: Path, name: str, problem: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-
     with pytest.raises(LogError, match=rf"{problem}.*; name another file$"):
         RunLog.append_to(tmp_path / name)
 
@@ -271,7 +254,6 @@ def test_a_line_without_actions_is_refused(actions: str) -> None:
         logged_actions(f'{{"n":0{actions}}}')
 
 
-AT = "2026-11-21T10:00:00Z"
 OUTCOME = failed("t1", stack_trace_head="assert 'ü' == 'u'", confidence=0.97, runner_up=None)
 ACTION = Implement(
     seq=1, rule="ready-todo", because="it is ready", todo_id="t1", role=Role.CODER, attempt=1,
@@ -305,10 +287,7 @@ LOOSE = st.recursive(
 
 
 @given(
-    at=st.datetimes(timezones=st.just(UTC)),
-    text=TEXTS,
-    loose=LOOSE,
-    numbers=st.lists(FLOATS, max_size=3),
+    at=st.datetimes(timezones=st.just(UTC)), text=TEXTS, loose=LOOSE, numbers=st.lists(FLOATS, max_size=3)
 )
 def test_any_event_contents_survive_encoding_and_decoding(
     at: datetime, text: str, loose: Any, numbers: list[float]

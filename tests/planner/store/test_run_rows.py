@@ -110,9 +110,7 @@ def test_a_failed_branch_has_resolved_nothing(
     run = to_first_branch(project)
     run.worked("tax_branch_01")
     end(run)
-
     (branch,) = branches(project)
-
     assert (branch["outcome"], branch["resolution"]) == (outcome, "parent_still_red")
     assert branch["closed"] is not None
     assert mean_resolution([branch]) is None
