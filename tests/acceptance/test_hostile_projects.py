@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 import yaml
+from crosstalk_generator import PLAIN_READING
 from example_project import ONLY_THIS_PLUGIN, Example, Verified, todo
-from plain_pytest import verdicts_alone
+from pytest_server import verdicts_alone
 from real_command import LEAN_TERMINAL, PYTHON, outer_environment, unmeasured
 
 UNCONFIRMED = "--planverify-confirm=0"
@@ -111,8 +112,6 @@ ODD_PROJECTS: dict[str, dict[str, Any]] = yaml.safe_load(
 )
 if pytest.version_tuple < (9,):
     del ODD_PROJECTS["subtests"]  # pytest has them since then
-PLAIN_READING = {"passed": "passed", "failed": "failed", "inconclusive": "failed"}
-"""The verdict of the command alone, by criterion verdict; others (`flaky`, `not_run` …) are errors."""
 
 TELLING = (
     "session_fixture_teardown",

@@ -161,7 +161,7 @@ def test_failure_reports_of_sub_plans_are_written_below_the_top_root(red_example
 
 def test_workers_and_keep_going_change_no_state_of_sub_plans(tmp_path: Path, red: Verified):
     options = ("-n", "2", "-p", "xdist.plugin", "--planverify-keep-going", UNCONFIRMED)
-    run = without_undo(tmp_path).verify(*options, measured=False)
+    run = without_undo(tmp_path).verify(*options)
 
     assert run.exit_code == 1, str(run)
     assert run.states == red.states

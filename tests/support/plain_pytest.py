@@ -1,16 +1,21 @@
-"""Execution of single pytest commands, each in a fork of a process that has imported only pytest.
+"""Execution of pytest commands, each in a fork of a process that has imported pytest.
 
-The verdicts are those of an ordinary process, without the import of pytest each time, which is most of a
-short run. Run as a program, this module is that process; it reads its commands from standard input.
+The results are those of an ordinary process, without the imports, which take most of a short run. Run as a
+program, this module is that process; it reads jobs from standard input, one a line, each in JSON.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import functools
 import gc
 import importlib
 import json
 import os
 import platform
+import runpy
+import select
 import shlex
 import subprocess
 import sys
@@ -21,6 +26,76 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 
+def _read_at_start(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that an interpreter reads when it starts."""
+    prefixes = ("PYTHON", "LC_", "LANG", "COVERAGE_")
+    return {name: value for name, value in env.items() if name.startswith(prefixes)}
+
+
+UNMEASURED = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+ENVIRONMENT = {**UNMEASURED, "PYTHONDONTWRITEBYTECODE": "1"}
+"""The variables with which the server of verifications starts."""
+
+VERIFICATION = (
+    *("pytest_planverify.session.end", "pytest_planverify.session.plans", "pytest_planverify.session.run"),
+    *("pytest_planverify.reports.terminal", "pytest_planverify.reports.failure_report"),
+    "pytest_planverify.diagnosis.causes",
+)
+"""Modules that, with those they import, are all that a verification needs. The plugin is imported late:
+pytest rewrites its assertions, and warns if it cannot."""
+
+
+class PytestServer:
+    """A process that runs one command at a time in a fork; ``modules`` are imported once."""
+
+    def __init__(self, env: Mapping[str, str], modules: Sequence[str] = ()) -> None:
+        self._program = subprocess.Popen(
+            [sys.executable, __file__, *modules],
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        atexit.register(self._program.communicate)  # ends it
+
+    def run(self, job: Mapping[str, Any], timeout_seconds: float) -> int:
+        """Return the exit status of a job, which has the parameters of `_start`."""
+        reading, writing = self._program.stdout, self._program.stdin
+        assert reading is not None
+        assert writing is not None
+        print(json.dumps(job), file=writing, flush=True)
+        if not select.select([reading], [], [], timeout_seconds)[0]:
+            self._program.kill()
+            raise subprocess.TimeoutExpired(job["arguments"], timeout_seconds)
+        return int(reading.readline())
+
+
+@functools.cache
+def verification_server() -> PytestServer:
+    """Return this process's server of verifications."""
+    return PytestServer(ENVIRONMENT, VERIFICATION)
+
+
+def is_forkable(env: Mapping[str, str]) -> bool:
+    """Return whether the server has started with these variables, as far as an interpreter reads them.
+
+    With plugin autoloading, pytest would warn that it cannot rewrite the assertions of imported modules.
+    """
+    fits = _read_at_start(env) == _read_at_start(ENVIRONMENT) and "PYTEST_DISABLE_PLUGIN_AUTOLOAD" in env
+    return fits and "PLANVERIFY_NO_FORK" not in env
+
+
+def verify_in_fork(
+    arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout_seconds: float
+) -> tuple[int, str]:
+    """Return exit status and output of `pytest ARGUMENTS` with exactly these variables."""
+    with TemporaryDirectory() as folder:
+        output = Path(folder) / "output"
+        job = {"cwd": str(cwd), "arguments": list(arguments), "env": dict(env), "output": str(output)}
+        status = verification_server().run(job, timeout_seconds)
+        return status, output.read_text(encoding="utf-8", errors="backslashreplace")
+
+
 def verdicts_alone(commands: Sequence[tuple[Path, str]], env: Mapping[str, str]) -> list[str]:
     """Return `passed` for each command with exit code 0 and at least one passed test, else `failed`.
 
@@ -28,31 +103,30 @@ def verdicts_alone(commands: Sequence[tuple[Path, str]], env: Mapping[str, str])
     """
     with TemporaryDirectory() as folder:
         reports = [Path(folder) / f"{number}.xml" for number, _ in enumerate(commands)]
-        jobs = [_job(*command, report) for command, report in zip(commands, reports, strict=True)]
+        jobs = [_job(*command, report, env) for command, report in zip(commands, reports, strict=True)]
         done = subprocess.run(
             [sys.executable, __file__],
             env=env,
-            input=json.dumps(jobs),
+            input="".join(json.dumps(job) + "\n" for job in jobs),
             stdout=subprocess.PIPE,
             text=True,
             timeout=600,
             check=True,
         )
-        codes: list[int] = json.loads(done.stdout)
-        results = zip(codes, reports, strict=True)
+        results = zip(map(int, done.stdout.split()), reports, strict=True)
         return ["passed" if code == 0 and _count_passed(report) else "failed" for code, report in results]
 
 
-def _job(cwd: Path, command: str, report: Path) -> dict[str, Any]:
+def _job(cwd: Path, command: str, report: Path, env: Mapping[str, str]) -> dict[str, Any]:
     """Return the arguments and variables of a command, as the program reads them."""
     words = shlex.split(command)
-    env: dict[str, str] = {}
+    variables = dict(env)
     while "=" in words[0]:
         variable, _, value = words.pop(0).partition("=")
-        env[variable] = value
+        variables[variable] = value
     as_module = words[:3] == ["python", "-m", "pytest"]
     arguments = [*words[3 if as_module else 1 :], f"--junitxml={report}"]
-    return {"cwd": str(cwd), "arguments": arguments, "as_module": as_module, "env": env}
+    return {"cwd": str(cwd), "arguments": arguments, "as_module": as_module, "env": variables}
 
 
 def _count_passed(report: Path) -> int:
@@ -66,40 +140,45 @@ def _count_passed(report: Path) -> int:
     return sum(not {child.tag for child in case} & {"failure", "error", "skipped"} for case in cases)
 
 
-def _main() -> None:
-    import pytest.__main__
+def _start(
+    cwd: str, arguments: list[str], env: dict[str, str], as_module: bool = False, output: str = os.devnull
+) -> int:
+    """Start a command in a fork and return its process id."""
+    pid = os.fork()
+    if pid:
+        return pid
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    written = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for descriptor, source in enumerate((nowhere, written, written)):
+        os.dup2(source, descriptor)
+    os.closerange(3, max(nowhere, written) + 1)
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    script = Path(sys.executable).with_name("pytest")
+    sys.path[0] = cwd if as_module else str(script.parent)
+    sys.argv[:] = [str(script), *arguments]
+    if as_module:
+        runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+    runpy.run_path(str(script), run_name="__main__")
+    raise AssertionError("pytest ends its process")
+
+
+def _main(modules: list[str]) -> None:
     from _pytest.config import default_plugins
 
     for name in default_plugins:  # pytest imports these when it is called
         importlib.import_module(f"_pytest.{name}")
+    for name in modules:
+        importlib.import_module(name)
     platform.platform()  # cached; a plugin asks for it each time, which runs another program
+    gc.collect()
     gc.freeze()
-
-    def start(cwd: str, arguments: list[str], as_module: bool, env: dict[str, str]) -> int:
-        pid = os.fork()
-        if pid:
-            return pid
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for descriptor in range(3):
-            os.dup2(nowhere, descriptor)
-        os.chdir(cwd)
-        os.environ.update(env)
-        script = Path(sys.executable).with_name("pytest")
-        sys.path[0] = cwd if as_module else str(script.parent)
-        sys.argv[:] = [pytest.__main__.__file__ if as_module else str(script), *arguments]
-        sys.exit(pytest.console_main())
-
-    jobs = json.load(sys.stdin)
-    started: list[int] = []
-    codes: dict[int, int] = {}
-    while len(codes) < len(jobs):
-        if len(started) < len(jobs) and len(started) - len(codes) < (os.cpu_count() or 1):
-            started.append(start(**jobs[len(started)]))
-        else:
-            pid, status = os.wait()
-            codes[pid] = os.waitstatus_to_exitcode(status)
-    print(json.dumps([codes[pid] for pid in started]))
+    with contextlib.suppress(KeyboardInterrupt):
+        for line in sys.stdin:
+            _, status = os.waitpid(_start(**json.loads(line)), 0)
+            print(os.waitstatus_to_exitcode(status), flush=True)
 
 
 if __name__ == "__main__":
-    _main()
+    _main(sys.argv[1:])
