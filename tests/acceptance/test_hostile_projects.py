@@ -189,18 +189,17 @@ def test_a_project_with_a_package_named_planner_has_evidence_and_its_own_search_
         "tests/test_shop.py": "import planner\n\n\ndef test_one():\n    assert planner.one() == 1\n",
     }
     example = Example(tmp_path, files)
-    todos: list[dict[str, Any]] = []
     commands = {"cold": "python -m pytest", "xdist": "python -m pytest -p xdist -n 1"}
-    for name, command in commands.items():
-        todos += [todo(f"red_{name}", f"{command} test_p.py"), todo(f"green_{name}", f"{command} tests")]
-    example.plan(*todos)
+    example.plan(*(todo(name, f"{command} test_p.py tests") for name, command in commands.items()))
 
     run = example.verify(UNCONFIRMED, "--planverify-isolate")
 
     for name in commands:
-        verdicts = (run.verdicts[f"red_{name}"], run.verdicts[f"green_{name}"])
-        assert verdicts == ("failed", "passed"), str(run)
-        assert "assert 1 == 2" in str(run.outcomes[f"red_{name}"]["failure_evidence"])
+        found = run.tests(name)
+        assert found == {"test_p.py::test_one": "failed", "tests/test_shop.py::test_one": "passed"}, str(
+            run
+        )
+        assert "assert 1 == 2" in str(run.outcomes[name]["failure_evidence"])
 
 
 def test_where_warnings_are_errors_those_of_conftests_fail_and_planverify_adds_none(tmp_path: Path):
