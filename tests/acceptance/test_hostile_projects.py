@@ -126,6 +126,9 @@ SETTINGS = {"conftest.py", "pytest.ini", "pyproject.toml"}
 TOGETHER = [name for name, project in ODD_PROJECTS.items() if not SETTINGS & project["files"].keys()]
 """Projects without settings that also affect the pytest that verifies the plan."""
 
+NAMED_LIKE_OURS = {"packages_named_like_ours", "borrowed_submodule", *TOGETHER}
+"""Projects, or some of them, with modules that a forked verification has imported before its plugin."""
+
 
 def verified(root: Path, *names: str) -> dict[str, Verified]:
     """Verify the plans of these projects in one run, started in a folder with all, or in the only one."""
@@ -143,8 +146,8 @@ def verified(root: Path, *names: str) -> dict[str, Verified]:
     modules = ",".join(["pytest_planverify.plugin", *sorted(plugins)])
     env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": modules}
     options = [option for name in names for option in ODD_PROJECTS[name].get("options", ())]
-    # Not forked: some projects have packages named like ours, which are imported before.
-    run = Example(cwd).verify(UNCONFIRMED, *options, *plans, autoload=True, env=env, forked=False)
+    forked = not NAMED_LIKE_OURS & {*names}
+    run = Example(cwd).verify(UNCONFIRMED, *options, *plans, autoload=True, env=env, forked=forked)
     return {
         name: replace(run, document=json.loads((folder / ".planverify/outcomes.json").read_text()))
         for name, folder in folders.items()

@@ -40,11 +40,19 @@ Criterion = tuple[str, str]
 EVERY = 1 if FULL else 6
 """Sampling step of commands to run alone; no change of planverify affects their verdicts."""
 
-ALL_TODOS = slice(None)
-COLD = ALL_TODOS if FULL else slice(1, None, 7)
-"""The todos to run in cold workers; all of them take minutes."""
-IN_COLD = NAMES if FULL else ["broken", "nested", "vacuous"]
-"""Projects to run in cold workers; tests of the others disturb only those of the same process."""
+
+def expected_of(name: str) -> dict[Criterion, str]:
+    todos: dict[str, dict[str, str]] = read_yaml(name, "expected.yaml")
+    return {(todo, check): checks[check] for todo, checks in todos.items() for check in checks}
+
+
+def read_yaml(name: str, file: str) -> Any:
+    return yaml.safe_load(read_bundle(PROJECTS / f"{name}.txt")[file])
+
+
+ALL = {name: list(dict.fromkeys(todo for todo, _ in expected_of(name))) for name in NAMES}
+COLD = {"broken": ["syntax"], "nested": ["packages"], "vacuous": ["modules_skipped"]}
+"""The todos to run in cold workers, by project; all of them take minutes."""
 
 SEEDS = (0, 31) if FULL else (31,)
 """Seeds of projects with many features and few commands."""
@@ -90,21 +98,18 @@ def test_expected_verdicts_hold_for_commands_run_alone(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("names", "chosen", "way"),
-    [(NAMES, ALL_TODOS, "two workers at once"), (IN_COLD, COLD, "cold")],
+    ("todos", "way"),
+    [(ALL, "two workers at once"), (ALL if FULL else COLD, "cold")],
     ids=["workers", "cold"],
 )
-def test_verdicts_equal_those_of_commands_run_alone(
-    names: list[str], chosen: slice, way: str, tmp_path: Path
-):
-    todos = {name: list(dict.fromkeys(todo for todo, _ in expected_of(name)))[chosen] for name in names}
-    plans = [f"{copy_of(name, tmp_path).name}/plan.yaml::{','.join(todos[name])}" for name in names]
+def test_verdicts_equal_those_of_commands_run_alone(todos: dict[str, list[str]], way: str, tmp_path: Path):
+    plans = [f"{copy_of(name, tmp_path).name}/plan.yaml::{','.join(todos[name])}" for name in todos]
     # Failures would run again cold, which this tests for some.
     options = ("--planverify-confirm=0", *WAYS[way])
 
     run = Example(tmp_path).verify(*plans, *options, env=JSON_REPORTS, timeout_seconds=600)
 
-    wrong = [line for name in names for line in differences(tmp_path / name, name, todos[name])]
+    wrong = [line for name in todos for line in differences(tmp_path / name, name, todos[name])]
     assert not wrong, "\n".join([*wrong, str(run)])
 
 
@@ -135,15 +140,6 @@ def commands_of(name: str) -> dict[Criterion, str]:
         for todo in plan["items"]
         for number, test in enumerate(todo["acceptance_criteria"]["tests"])
     }
-
-
-def expected_of(name: str) -> dict[Criterion, str]:
-    todos: dict[str, dict[str, str]] = read_yaml(name, "expected.yaml")
-    return {(todo, check): checks[check] for todo, checks in todos.items() for check in checks}
-
-
-def read_yaml(name: str, file: str) -> Any:
-    return yaml.safe_load(read_bundle(PROJECTS / f"{name}.txt")[file])
 
 
 def differences(root: Path, name: str, todos: list[str]) -> list[str]:
