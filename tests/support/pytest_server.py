@@ -32,8 +32,8 @@ def _read_at_start(env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in env.items() if name.startswith(prefixes)}
 
 
-UNMEASURED = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
-ENVIRONMENT = {**UNMEASURED, "PYTHONDONTWRITEBYTECODE": "1"}
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+ENVIRONMENT["PYTHONDONTWRITEBYTECODE"] = "1"
 """The variables with which the server of verifications starts."""
 
 VERIFICATION = (
@@ -45,35 +45,14 @@ VERIFICATION = (
 pytest rewrites its assertions, and warns if it cannot."""
 
 
-class PytestServer:
-    """A process that runs one command at a time in a fork; ``modules`` are imported once."""
-
-    def __init__(self, env: Mapping[str, str], modules: Sequence[str] = ()) -> None:
-        self._program = subprocess.Popen(
-            [sys.executable, __file__, *modules],
-            env=env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        atexit.register(self._program.communicate)  # ends it
-
-    def run(self, job: Mapping[str, Any], timeout_seconds: float) -> int:
-        """Return the exit status of a job, which has the parameters of `_start`."""
-        reading, writing = self._program.stdout, self._program.stdin
-        assert reading is not None
-        assert writing is not None
-        print(json.dumps(job), file=writing, flush=True)
-        if not select.select([reading], [], [], timeout_seconds)[0]:
-            self._program.kill()
-            raise subprocess.TimeoutExpired(job["arguments"], timeout_seconds)
-        return int(reading.readline())
-
-
 @functools.cache
-def verification_server() -> PytestServer:
-    """Return this process's server of verifications."""
-    return PytestServer(ENVIRONMENT, VERIFICATION)
+def verification_server() -> subprocess.Popen[str]:
+    """Return this process's server of verifications, which ends with it."""
+    pipe = subprocess.PIPE
+    command = [sys.executable, __file__, *VERIFICATION]
+    server = subprocess.Popen(command, env=ENVIRONMENT, stdin=pipe, stdout=pipe, text=True)
+    atexit.register(server.communicate)
+    return server
 
 
 def is_forkable(env: Mapping[str, str]) -> bool:
@@ -89,10 +68,18 @@ def verify_in_fork(
     arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout_seconds: float
 ) -> tuple[int, str]:
     """Return exit status and output of `pytest ARGUMENTS` with exactly these variables."""
+    server = verification_server()
+    assert server.stdin is not None
+    assert server.stdout is not None
     with TemporaryDirectory() as folder:
         output = Path(folder) / "output"
         job = {"cwd": str(cwd), "arguments": list(arguments), "env": dict(env), "output": str(output)}
-        status = verification_server().run(job, timeout_seconds)
+        print(json.dumps(job), file=server.stdin, flush=True)
+        if not select.select([server.stdout], [], [], timeout_seconds)[0]:
+            server.kill()
+            verification_server.cache_clear()
+            raise subprocess.TimeoutExpired(["pytest", *arguments], timeout_seconds)
+        status = int(server.stdout.readline())
         return status, output.read_text(encoding="utf-8", errors="backslashreplace")
 
 
