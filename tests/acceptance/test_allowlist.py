@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from baseline_samples import commit_all, git
 from example_project import Example, Verified, todo
-from real_command import planverify
-from real_planner import forked, planner
+from real_planner import Ran, forked, planner
 
 FILES = {
     "a/x.py": "x = 1\n",
@@ -51,25 +50,26 @@ def outside(run: Verified) -> str | None:
 
 def test_files_written_by_planverify_or_left_by_tests_are_not_attributed_to_a_todo(project: Example):
     reports = ("--planverify-report", "junit=reports.xml", "--junitxml=own.xml")
-    written(project, "init", "--agents")
+    planverify(project, "init", "--agents")
     project.verify(*reports)
-    written(project, "gaps", "-o", "gaps.json")
-    written(project, "report", "sarif=reports.sarif")
+    planverify(project, "gaps", "-o", "gaps.json")
+    planverify(project, "report", "sarif=reports.sarif")
     run = project.verify(*reports)
 
     assert run.exit_code == 0, str(run)
     assert (project.root / "left.txt").exists()
-    written(project, "gaps", "-o", "tests/gaps.json")
-    written(project, "gaps", "-o", "code.py")
+    planverify(project, "gaps", "-o", "tests/gaps.json")
+    planverify(project, "gaps", "-o", "code.py")
     project.write({"AGENTS.md": "by hand", "left.txt": "by hand"})
     shown = str(outside(project.verify()))
     assert "tests/gaps.json changed, but protected" in shown
     assert "AGENTS.md, code.py, left.txt changed, but not in the allowed_files" in shown
 
 
-def written(project: Example, *words: str) -> None:
+def planverify(project: Example, *words: str) -> Ran:
     done = forked(words, project.root, program="planverify")
     assert done.status in (0, 1), f"{words}: {done.out}{done.err}"
+    return done
 
 
 def test_only_changes_outside_allowed_files_halt_the_run_and_are_listed(project: Example):
@@ -167,9 +167,8 @@ def test_changes_are_counted_from_the_baseline_even_if_committed_since(tmp_path:
     if with_git:
         commit_all(tmp_path)
     example.write({"dirty.txt": "before the work"})
-    done = planverify("baseline", "plan.yaml", cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert ("no git revision" in done.stdout) is not with_git
+    done = planverify(example, "baseline", "plan.yaml")
+    assert ("no git revision" in done.out) is not with_git
 
     example.write({"a/x.py": "x = 2\n", "b/y.py": "y = 2\n"})
     if with_git:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from baseline_samples import commit_all, git
 from example_project import ONLY_THIS_PLUGIN, RUN_MARK, Example, processes_of
-from real_command import LEAN_TERMINAL, planverify, wait_until
+from real_command import LEAN_TERMINAL, wait_until
 from real_planner import Ran, forked
 
 FILES = {
@@ -81,13 +81,8 @@ class Project(Example):
         items = [{"id": name, "title": name, **TODOS[name]} for name in todos]
         self.plan(*items, todo_list_id="calc", metadata={"protected_files": []})
 
-    def planverify(self, *words: str) -> subprocess.CompletedProcess[str]:
-        done = planverify(*words, cwd=self.root)
-        assert "Traceback" not in done.stderr, done.stderr
-        return done
-
-    def forked(self, *words: str) -> Ran:
-        """Run a command that verifies nothing; its errors are in its output."""
+    def planverify(self, *words: str) -> Ran:
+        """Run a command; its errors are in its output."""
         ran = forked(words, self.root, program="planverify", merged=True)
         assert "Traceback" not in ran.out, ran.out
         return ran
@@ -120,8 +115,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, str]:
     """Return a project with a baseline, and the output of its recording. Tests must not change it."""
     project = made(tmp_path_factory.mktemp("baseline") / "calc", *TODOS)
     said = project.planverify("baseline", "plan.yaml")
-    assert said.returncode == 0, said
-    return project, said.stdout
+    assert said.status == 0, said
+    return project, said.out
 
 
 @pytest.fixture
@@ -250,35 +245,35 @@ def test_a_git_revision_can_serve_as_the_baseline(tmp_path: Path) -> None:
 def test_a_baseline_is_replaced_only_with_a_reason(project: Project) -> None:
     project.choose("stays")
     project.write({"pytest.ini": "[pytest]\naddopts = --no-such-option\n"})  # so that no test can run
-    refused = project.forked("baseline")
+    refused = project.planverify("baseline")
     assert refused.status == 2
     assert "there is a baseline of 'calc'" in refused.out
-    assert project.forked("baseline", "--reason", " ").status == 2
+    assert project.planverify("baseline", "--reason", " ").status == 2
     said = project.planverify("baseline", "--reason", "another machine")
-    assert said.returncode == 0, said
-    assert "tests     none was run" in said.stdout
+    assert said.status == 0, said
+    assert "tests     none was run" in said.out
     (entry,) = project.baseline["remade"]
     assert entry["reason"] == "another machine"
     assert entry["replaced"].startswith("sha256:")
-    assert "another machine" in project.forked("baseline", "show").out
+    assert "another machine" in project.planverify("baseline", "show").out
 
 
 def test_changed_tests_are_accepted_into_the_baseline_with_a_reason(project: Project) -> None:
-    assert project.forked("baseline", "accept", "turns").status == 2
-    assert project.forked("baseline", "accept", "nobody", "--reason", "x").status == 2
-    assert project.forked("baseline", "accept", "turns", "--reason", "x").status == 1
-    named = project.forked("baseline", "accept", "turns", "--reason", "x", "--file", "gone.py")
+    assert project.planverify("baseline", "accept", "turns").status == 2
+    assert project.planverify("baseline", "accept", "nobody", "--reason", "x").status == 2
+    assert project.planverify("baseline", "accept", "turns", "--reason", "x").status == 1
+    named = project.planverify("baseline", "accept", "turns", "--reason", "x", "--file", "gone.py")
     assert (named.status, "not accepted: gone.py does not exist" in named.out) == (1, True)
     project.write({**WORK, "tests/test_mul.py": "def test_mul(): pass\n"})
     (project.root / "tests" / "data.json").unlink()
-    done = project.forked("baseline", "accept", "turns", "--reason", "the rule has changed")
+    done = project.planverify("baseline", "accept", "turns", "--reason", "the rule has changed")
     assert done.status == 0, done
     (accepted,) = project.baseline["accepted"]
     assert accepted["reason"] == "the rule has changed"
     assert accepted["files"]["tests/data.json"] is None
     names = ("data.json", "test_mul.py", "test_new.py", "test_skip.py")
     assert set(accepted["files"]) == {f"tests/{name}" for name in names}
-    assert "accepted" in project.forked("baseline", "show").out
+    assert "accepted" in project.planverify("baseline", "show").out
     assert json.loads(git(project.root, "cat-file", "blob", "refs/planverify/calc")) == project.baseline
 
 
@@ -286,7 +281,7 @@ def test_an_unusable_baseline_is_refused_in_one_line(project: Project) -> None:
     git(project.root, "update-ref", "-d", "refs/planverify/calc")
     text = project.baseline_file.read_text()
     project.baseline_file.write_text(text.replace('"plan": "calc"', '"plan": "other"'))
-    shown, run = project.forked("baseline", "show"), project.verify()
+    shown, run = project.planverify("baseline", "show"), project.verify()
     assert (shown.status, run.exit_code) == (4, 4), str(run)
     for output in (shown.out, run.output):
         (line,) = (line for line in output.splitlines() if "baseline" in line)
@@ -296,24 +291,19 @@ def test_an_unusable_baseline_is_refused_in_one_line(project: Project) -> None:
 def test_a_baseline_file_that_differs_from_the_copy_in_git_is_refused(project: Project) -> None:
     text = project.baseline_file.read_text()
     project.baseline_file.write_text(text.replace('"failed"', '"passed"'))
-    shown = project.forked("baseline", "show")
+    shown = project.planverify("baseline", "show")
     assert shown.status == 4
-    assert (
-        ".planverify/plans/calc/baseline.json differs from the copy of the baseline that git keeps"
-        in shown.out
-    )
+    file = ".planverify/plans/calc/baseline.json"
+    assert f"{file} differs from the copy of the baseline that git keeps" in shown.out
     assert "tests/test_old.py::test_legacy" in shown.out
-    assert project.forked("baseline", "accept", "turns", "--reason", "x").status == 4
+    assert project.planverify("baseline", "accept", "turns", "--reason", "x").status == 4
     project.baseline_file.unlink()
-    assert project.forked("baseline", "show").status == 0
+    assert project.planverify("baseline", "show").status == 0
 
 
 @pytest.mark.parametrize(
     ("revision", "under_git", "said"),
-    [
-        ("--output=x", True, "unknown revision"),
-        ("HEAD", False, "is not in a git repository"),
-    ],
+    [("--output=x", True, "unknown revision"), ("HEAD", False, "is not in a git repository")],
 )
 def test_an_unknown_baseline_revision_is_refused(
     tmp_path: Path, revision: str, under_git: bool, said: str
@@ -366,9 +356,9 @@ def test_a_plan_that_cannot_be_verified_has_no_baseline(tmp_path: Path) -> None:
     project = made(tmp_path / "calc", "stays")
     project.write({"pytest.ini": "[pytest]\naddopts = --planverify-confirm=-1\n"})
     said = project.planverify("baseline")
-    assert said.returncode == 4, said
-    assert "the plan could not be verified (status 4)" in said.stderr
-    assert "--planverify-confirm: -1 is negative" in said.stderr
+    assert said.status == 4, said
+    assert "the plan could not be verified (status 4)" in said.out
+    assert "--planverify-confirm: -1 is negative" in said.out
     project.write({"plan.yaml": "items: []\n"})
-    assert project.forked("baseline").status == 4
+    assert project.planverify("baseline").status == 4
     assert not project.baseline_file.exists()

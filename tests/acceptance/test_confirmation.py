@@ -29,7 +29,6 @@ CONFIRMED = {
     "steady": "def test_red():\n    assert 1 + 1 == 3\n",
     "borne": NOW_RED_NOW_GREEN,
     "ended": NOW_RED_NOW_GREEN,
-    "alternates": NOW_RED_NOW_GREEN,
     "green": "def test_it(): pass\n",
 }
 VERDICTS = {
@@ -37,7 +36,6 @@ VERDICTS = {
     "steady": "failed",
     "borne": "flaky",
     "ended": "flaky",
-    "alternates": "flaky",
     "green": "passed",
     "both": "failed",
     "reruns": "flaky",  # the command itself reran it until it passed
@@ -49,7 +47,7 @@ DONE = {"borne", "green", "after_borne"}
 FAILURES = {
     "steady": [("TEST_REGRESSION", "deterministic", 2, 2)],
     "chance": [("FLAKY_TEST", "flaky", 4, 3)],
-    "alternates": [("FLAKY_TEST", "flaky", 2, 1)],
+    "ended": [("FLAKY_TEST", "flaky", 2, 1)],
     "both": [("TEST_REGRESSION", "deterministic", 2, 2), ("FLAKY_TEST", "flaky", 2, 1)],
     "borne": [],
 }
@@ -58,11 +56,8 @@ FAILURES = {
 def test_failures_are_run_again_and_flaky_checks_count_only_in_quarantine(tmp_path: Path):
     example = Example(
         tmp_path,
-        {
-            **{f"test_{name}.py": text for name, text in CONFIRMED.items()},
-            "test_beside.py": NOW_RED_NOW_GREEN,
-            "test_reruns.py": NOW_RED_NOW_GREEN,
-        },
+        {f"test_{name}.py": text for name, text in CONFIRMED.items()}
+        | dict.fromkeys(("test_beside.py", "test_reruns.py"), NOW_RED_NOW_GREEN),
     )
     entry = {"owner": "ann", "ticket": "OPS-1"}
     quarantine = [
@@ -75,7 +70,7 @@ def test_failures_are_run_again_and_flaky_checks_count_only_in_quarantine(tmp_pa
         todo("both", "pytest test_beside.py test_steady.py"),
         todo("reruns", "pytest test_reruns.py --reruns 2"),
         todo("after_borne", "pytest test_green.py", after=("borne",)),
-        todo("depends", "pytest test_green.py", after=("alternates",)),
+        todo("depends", "pytest test_green.py", after=("ended",)),
         metadata={"flaky_retry": {"quarantine": quarantine}},
     )
 

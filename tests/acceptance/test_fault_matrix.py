@@ -20,9 +20,8 @@ MODES = {
     "workers": ("-p", "xdist", "-n4"),
     "isolated": ("--planverify-isolate",),
 }
-OPTIONS = ("-p", "pytest_timeout", "--planverify-confirm=1")
-UNCONFIRMED = () if FULL else ("--planverify-confirm=0",)
-"""By default, only failures with workers of xdist are confirmed."""
+OPTIONS = ("-p", "pytest_timeout", "--planverify-confirm=0")
+IN_FULL = ("--planverify-confirm=1",) if FULL else ()
 TURNS = ("serial", "isolated", "workers", "serial", "serial")
 """Modes to which faults are assigned in turn by default; cold workers and those of xdist cost most."""
 TURNS_OF_HANGS = ("workers", "workers", "serial", "workers", "isolated")
@@ -31,13 +30,15 @@ LIMIT, LIMIT_OF_HANGS = 20, 2
 ALL_FILES_CLOSED = {("setup", "close_all"), ("teardown", "close_files")}
 """Cells whose failed phase is reported although the files that report it were closed."""
 CONFIRMED = ["memory", "sighup"]
-"""Faults whose category depends on the confirmation."""
+"""Faults whose category depends on the confirmation. By default, no other failures are confirmed."""
 
 Cell = tuple[str, str]
 
 
 def in_part(part: str) -> list[Cell]:
     """Return the cells of a place in a mode, `serial-call`, or the default cells of a mode, `serial`."""
+    if part == "confirmed":
+        return [("call", name) for name in CONFIRMED]
     mode, _, place = part.partition("-")
     if place:
         return [cell for cell in cells() if cell[0] == place]
@@ -50,13 +51,11 @@ def in_part(part: str) -> list[Cell]:
         wanted |= set(zip(itertools.cycle(PLACES), mine, strict=False))
     if mode == "serial":
         wanted |= ALL_FILES_CLOSED
-    if mode == "workers":
-        wanted |= {("call", name) for name in CONFIRMED}
     return [cell for cell in cells() if cell in wanted]
 
 
 def parts() -> list[str]:
-    return [f"{mode}-{place}" for mode in MODES for place in PLACES] if FULL else list(MODES)
+    return [f"{mode}-{place}" for mode in MODES for place in PLACES] if FULL else [*MODES, "confirmed"]
 
 
 def name_of(cell: Cell) -> str:
@@ -82,9 +81,9 @@ class Matrix:
         )
         self.limits = sum(limit for _, limit in tests.values())
         mode = part.partition("-")[0]
-        confirmation = () if part == "workers" else UNCONFIRMED
+        options = (*MODES["workers"], "--planverify-confirm=1") if part == "confirmed" else MODES[mode]
         self.run: Verified = example.verify(
-            *OPTIONS, *confirmation, *MODES[mode], timeout_seconds=self.limits + 600
+            *OPTIONS, *IN_FULL, *options, timeout_seconds=self.limits + 600, forked=False
         )
 
     def differences(self, what: str) -> dict[str, tuple[object, object]]:
@@ -146,7 +145,7 @@ def test_healthy_todos_keep_their_verdicts_despite_faults(matrix: Matrix):
 
 
 def test_no_process_is_left(matrix: Matrix):
-    assert not matrix.run.left_running
+    assert matrix.run.left_running == ()
 
 
 def test_the_run_with_faults_stays_within_its_time_limits(matrix: Matrix):
@@ -173,7 +172,7 @@ def test_records_replaced_by_tests_change_no_verdict(tmp_path: Path):
     todos = (todo(name, f"pytest test_it.py::test_{name}") for name in names)
     example.plan(*todos, todo("healthy", "python healthy.py"), todo("last", "pytest test_it.py::test_null"))
 
-    run = example.verify("--planverify-isolate", *OPTIONS)
+    run = example.verify(*OPTIONS)
 
     assert set(run.verdicts.values()) == {"passed"}, str(run)
     assert (tmp_path / "data.txt").read_text() == "as it was"
@@ -218,7 +217,7 @@ def test_forged_or_removed_records_change_no_verdict(tmp_path: Path):
     names = ("forges", "red", "ends_its_parent", "truncates", "healthy")
     example.plan(*(todo(name, f"pytest test_{name}.py") for name in names))
 
-    run = example.verify(*OPTIONS)
+    run = example.verify(*OPTIONS, forked=False)
 
     assert run.verdicts["forges"] == run.verdicts["red"] == "failed", str(run)
     assert run.verdicts["healthy"] == "passed", str(run)
@@ -227,4 +226,4 @@ def test_forged_or_removed_records_change_no_verdict(tmp_path: Path):
     assert run.category("truncates") == "HYGIENE_VIOLATION"
     assert run.category("ends_its_parent") == "TEST_CRASH"
     assert run.exit_code == 13
-    assert not run.left_running
+    assert run.left_running == ()

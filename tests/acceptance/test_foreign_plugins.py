@@ -164,23 +164,21 @@ def test_soft_assertions_of_a_plugin_are_product_failures(verified: Verified):
 
 def test_hypothesis_is_imported_only_where_a_test_uses_it(tmp_path: Path):
     """Its plugin would import it in each worker, for half a second, to report that no test used it."""
-    example = Example(
-        tmp_path,
-        {
-            "conftest.py": """
-                import pathlib, sys
-                def pytest_unconfigure(config):
-                    file = pathlib.Path(config.args[0]).with_suffix(".imported")
-                    file.write_text(str("hypothesis" in sys.modules))
-            """,
-            "test_plain.py": "def test_plain(): pass",
-            "test_property.py": """
-                from hypothesis import given, strategies
-                @given(strategies.integers())
-                def test_integers(n): assert isinstance(n, int)
-            """,
-        },
-    )
+    files = {
+        "conftest.py": """
+            import pathlib, sys
+            def pytest_unconfigure(config):
+                file = pathlib.Path(config.args[0]).with_suffix(".imported")
+                file.write_text(str("hypothesis" in sys.modules))
+        """,
+        "test_plain.py": "def test_plain(): pass",
+        "test_property.py": """
+            from hypothesis import given, strategies
+            @given(strategies.booleans())
+            def test_booleans(n): assert isinstance(n, bool)
+        """,
+    }
+    example = Example(tmp_path, files)
     example.plan(
         todo("plain", "pytest test_plain.py"), todo("property", "pytest -W error test_property.py")
     )
@@ -193,23 +191,18 @@ def test_hypothesis_is_imported_only_where_a_test_uses_it(tmp_path: Path):
 
 
 def test_xdist_workers_of_a_command_without_plugin_autoloading_are_observed(tmp_path: Path):
-    example = Example(
-        tmp_path,
-        {
-            "test_a.py": """
-                import os
-                def test_own_plugins(): assert os.environ.get("PYTEST_PLUGINS") is None
-                def test_red(): assert 1 == 2
-            """
-        },
-    )
-    command = "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 pytest -p xdist -n 1 test_a.py::test_"
-    example.plan(todo("green", f"{command}own_plugins"), todo("red", f"{command}red"))
+    tests = """
+        import os
+        def test_own_plugins(): assert os.environ.get("PYTEST_PLUGINS") is None
+        def test_red(): assert 1 == 2
+    """
+    example = Example(tmp_path, {"test_a.py": tests})
+    example.plan(todo("it", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 pytest -p xdist -n 1 test_a.py"))
 
     run = example.verify("--planverify-confirm", "0", autoload=True)
 
-    assert run.verdicts == {"green": "passed", "red": "failed"}, str(run)
-    assert "assert 1 == 2" in str(run.outcomes["red"]["failure_evidence"])
+    assert run.tests("it") == {"test_a.py::test_own_plugins": "passed", "test_a.py::test_red": "failed"}
+    assert "assert 1 == 2" in str(run.outcomes["it"]["failure_evidence"])
 
 
 FILES = {

@@ -24,7 +24,9 @@ TODOS = (
     todo("adds", "pytest tests/test_add.py", allowed_files=["calc.py"]),
     todo("shouts", "pytest tests/test_text.py", allowed_files=["text.py"]),
     todo("tests", "pytest tests/test_own.py", allowed_files=["tests/test_own*.py"]),
+    todo("ordered", "in-order pytest.ini", allowed_files=["pytest.ini"]),
 )
+TOOL = {"name": "in-order", "argv": ["sort", "--check"]}
 HONEST = {
     "calc.py": "def add(a, b):\n    return a + b\n",
     "text.py": "def shout(word):\n    return word.upper()\n",
@@ -41,15 +43,14 @@ CHEATS = {
 class Project(Example):
     """An example project that runs `planverify` commands."""
 
-    def planverify(self, *args: str) -> None:
-        done = planverify(*args, cwd=self.root)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    def accept(self, *args: str) -> str:
-        """Run `planverify baseline accept`, and return its output."""
-        ran = forked(("baseline", "accept", *args), self.root, program="planverify", merged=True)
+    def planverify(self, *words: str) -> str:
+        """Run a command that has to succeed, and return its output."""
+        ran = forked(words, self.root, program="planverify", merged=True)
         assert ran.status == 0, ran.out
         return ran.out
+
+    def accept(self, *words: str) -> str:
+        return self.planverify("baseline", "accept", *words, "--reason", "it is a drill")
 
 
 def hygiene_failure(run: Verified, todo_id: str) -> dict[str, Any]:
@@ -60,20 +61,23 @@ def hygiene_failure(run: Verified, todo_id: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verified]:
-    """Return runs after one baseline: of honest work, of cheats, and after a person accepted one cheat."""
+    """Return runs after one baseline: of honest work, of cheats, after a person accepted them, and of a
+    changed plan."""
     project = Project(tmp_path_factory.mktemp("hygiene") / "calc", FILES)
-    project.plan(*TODOS)
+    project.plan(*TODOS, metadata={"tools": [TOOL]})
     project.planverify("baseline", "plan.yaml")
     project.write(HONEST)
     runs = {"honest": project.verify("plan.yaml")}
     project.write(CHEATS)
     runs["cheats"] = project.verify("plan.yaml")
-    project.accept("adds", "plan.yaml", "--reason", "any sum will do")
+    project.accept("adds", "plan.yaml")
     runs["blessed"] = project.verify("plan.yaml")
-    named = ("--file", "text.py", "--file", "no such.py")
-    said = project.accept("shouts", *named, "--reason", "it is a drill")
+    said = project.accept("shouts", "--file", "text.py", "--file", "no such.py")
     assert "not accepted: no such.py does not exist" in said
     runs["all accepted"] = project.verify("plan.yaml")
+    changed = todo("adds", "pytest tests/test_own.py", allowed_files=["calc.py"])
+    project.plan(changed, *TODOS[1:], metadata={"tools": [TOOL | {"argv": ["sort"]}]})
+    runs["other plan"] = project.verify("plan.yaml")
     return runs
 
 
@@ -105,18 +109,8 @@ def test_a_manipulation_in_product_code_is_a_violation_of_its_todo_only(runs: di
     assert "hygiene" not in [check["id"] for check in run.outcomes["tests"]["checks"]]
 
 
-def test_changed_tools_and_commands_of_the_plan_are_detected(tmp_path: Path) -> None:
-    project = Project(tmp_path / "calc", FILES | HONEST)
-    named = {"name": "in-order", "argv": ["sort", "--check"]}
-    looser = {"name": "in-order", "argv": ["sort"]}
-    ordered = todo("ordered", "in-order pytest.ini", allowed_files=["pytest.ini"])
-    project.plan(TODOS[0], ordered, metadata={"tools": [named]})
-    project.planverify("baseline", "plan.yaml")
-    changed = todo("adds", "pytest tests/test_own.py", allowed_files=["calc.py"])
-    project.plan(changed, ordered, metadata={"tools": [looser]})
-
-    run = project.verify("plan.yaml")
-
+def test_changed_tools_and_commands_of_the_plan_are_detected(runs: dict[str, Verified]) -> None:
+    run = runs["other plan"]
     assert run.exit_code == 13, str(run)
     failure = hygiene_failure(run, "adds")
     assert (failure["rule"], failure["location"]["path"]) == ("judge-tampered", "plan.yaml")
@@ -130,9 +124,7 @@ def test_an_accepted_change_is_no_violation(runs: dict[str, Verified]) -> None:
     assert run.verdicts["shouts"] == {"tests[0]": "passed", "hygiene": "failed"}
     assert run.exit_code == 13
     assert "baseline accept shouts --file text.py --reason" in hygiene_failure(run, "shouts")["suggestion"]
-
-
-def test_a_suspected_file_of_the_product_can_be_accepted(runs: dict[str, Verified]) -> None:
+    # A suspected file of the product can be accepted, too.
     run = runs["all accepted"]
     assert run.states["shouts"] == "done", str(run)
     assert run.exit_code == 1, str(run)

@@ -99,7 +99,7 @@ def test_an_interrupted_run_writes_its_outcomes_and_leaves_no_process(
     assert run.document["run"]["exit_status"] == 2
     assert run.verdicts == {"quick": "passed", "slow": "not_run"}, str(run)
     assert run.states["slow"] == "pending"
-    assert not run.left_running
+    assert run.left_running == ()
 
 
 @pytest.mark.parametrize("options", [(), ("--planverify-isolate",)], ids=["forked", "isolated"])
@@ -117,7 +117,7 @@ def test_a_run_under_nohup_survives_its_terminal(options: tuple[str, ...], tmp_p
     run = ended(example, mark, process)
     assert run.exit_code == 0, str(run)
     assert run.verdicts == {"first": "passed", "second": "passed"}
-    assert not run.left_running
+    assert run.left_running == ()
 
 
 def test_an_interrupt_during_plugin_import_prints_one_line(tmp_path: Path):
@@ -175,4 +175,4 @@ def test_an_interrupt_while_old_temporary_folders_are_removed_changes_no_result(
     run = ended(example, mark, process)
     assert (run.exit_code, run.verdicts) == (0, {"it": "passed"}), str(run)
     assert "Traceback" not in run.output
-    assert not run.left_running
+    assert run.left_running == ()

@@ -5,20 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from example_project import Example, Verified, todo
+from example_project import Example, todo
 
-from planner.planfile.discovery import PlanChoice, find_plans
 from pytest_planverify.options import PlanArgument
 from pytest_planverify.session.plans import load_plans
 
 PASSING = {"test_it.py": "def test_it(): pass\n"}
-
-
-def test_the_name_of_this_program_precedes_other_default_names(tmp_path: Path):
-    for name in ("plan.yaml", "planverify.yaml", "other.yaml"):
-        (tmp_path / name).touch()
-
-    assert find_plans(tmp_path) == (PlanChoice(path=tmp_path / "planverify.yaml"),)
 
 
 def test_a_missing_plan_is_a_usage_error_with_a_remedy(tmp_path: Path):
@@ -83,12 +75,9 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Example:
     return example
 
 
-@pytest.fixture(scope="module")
-def tree(example: Example) -> Verified:
-    return example.verify("--collect-only")
+def test_the_tree_shows_todos_criteria_and_node_ids_also_of_sub_plans_and_runs_nothing(example: Example):
+    tree = example.verify("--collect-only")
 
-
-def test_the_tree_shows_todos_criteria_and_node_ids_also_of_sub_plans(tree: Verified):
     assert tree.exit_code == 0, str(tree)
     for line in (
         "example  (3 todos, 2 tests)",
@@ -101,9 +90,6 @@ def test_the_tree_shows_todos_criteria_and_node_ids_also_of_sub_plans(tree: Veri
         "        test_it.py::test_it[1]",
     ):
         assert line in tree.output.splitlines(), str(tree)
-
-
-def test_collect_only_runs_nothing_and_writes_no_outcomes(example: Example, tree: Verified):
     assert not (example.root / "ran").exists()
     assert not list(example.root.rglob("*.pyc")), "a command was run"
     assert tree.document is None

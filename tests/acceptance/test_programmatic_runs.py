@@ -113,31 +113,28 @@ def test_another_interpreter_gives_the_verdicts_of_its_command_from_its_report(t
     with_json = f"{python} -p pytest_jsonreport.plugin"
     rows = [{"name": "rows", "operator": "==", "value": 3}]
     example.plan(
-        todo("green_junit", f"{python} test_it.py::test_green", metrics=rows),
-        todo("green_json", f"{with_json} test_it.py::test_green", metrics=rows),
-        todo("red_junit", f"{python} test_it.py::test_red"),
-        todo("red_json", f"{with_json} test_it.py::test_red"),
+        todo("green", f"{python} test_it.py::test_green", metrics=rows),
+        todo("junit", f"{python} test_it.py", metrics=rows),
+        todo("json", f"{with_json} test_it.py", metrics=rows),
         todo("reruns", f"{with_json} -p pytest_rerunfailures --reruns 1 test_reruns.py"),
         todo("absent", ".absent/bin/python -m pytest test_it.py"),
     )
 
     run = example.verify("--planverify-confirm=0")
 
-    green = {"tests[0]": "passed", "metrics[0]": "passed"}
     assert run.verdicts == {
-        "green_junit": green,
-        "green_json": green,
-        "red_junit": "failed",
-        "red_json": "failed",
+        "green": {"tests[0]": "passed", "metrics[0]": "passed"},
+        "junit": {"tests[0]": "failed", "metrics[0]": "passed"},
+        "json": {"tests[0]": "failed", "metrics[0]": "passed"},
         "reruns": "flaky",
         "absent": "inconclusive",
     }, str(run)
     for kind, witness in (("junit", "junit_xml"), ("json", "json_report")):
-        check = run.check(f"green_{kind}")
+        check = run.check(kind)
         assert (check["isolation"], check["witness"]) == ("spawned", witness)
-        assert run.category(f"red_{kind}") == "TEST_REGRESSION"
-        assert run.tests(f"red_{kind}") == {"test_it.py::test_red": "failed"}
-        location = run.outcomes[f"red_{kind}"]["failure_evidence"]["location"]
+        assert run.category(kind) == "TEST_REGRESSION"
+        assert run.tests(kind) == {"test_it.py::test_green": "passed", "test_it.py::test_red": "failed"}
+        location = run.outcomes[kind]["failure_evidence"]["location"]
         assert (location["path"], location["line"], location["function"]) == ("test_it.py", 5, "test_red")
     assert run.category("reruns") == "FLAKY_TEST"
     assert ".absent/bin/python cannot be started" in run.output

@@ -162,12 +162,10 @@ def test_the_output_has_each_line_of_a_plain_session_once(pair: Pair, pattern: s
     assert ours == plain
 
 
-def test_coverage_does_not_warn_about_the_session_that_only_reports(pair: Pair):
+def test_the_session_that_only_reports_shows_and_leaves_nothing_of_its_own(pair: Pair):
     assert "CoverageWarning" not in pair.plain.output
-    assert "CoverageWarning" not in pair.run.output
-
-
-def test_workers_leave_no_coverage_data(pair: Pair):
+    for text in ("CoverageWarning", "test session starts", "FAILURES", "%]"):
+        assert text not in pair.run.output
     assert sorted(path.name for path in pair.root.glob(".coverage*")) == [".coverage"]
 
 
@@ -175,14 +173,6 @@ def test_the_slowest_durations_include_all_tests(pair: Pair):
     ours, plain = pair.lines(r"^[\d.]+s (?:setup|call|teardown) ")
 
     assert len(ours) == len(plain) == 3
-
-
-def test_no_progress_header_or_traceback_is_shown(pair: Pair):
-    text = pair.run.output
-
-    assert "test session starts" not in text
-    assert "FAILURES" not in text
-    assert "%]" not in text
 
 
 # --- reports without a counterpart in plain pytest --------------------------------------------------------
@@ -227,28 +217,27 @@ def red(tmp_path_factory: pytest.TempPathFactory) -> Verified:
     return report(example, ["-rA", "--tb=short", *ANNOTATIONS], commands, env=GITHUB)
 
 
+@pytest.mark.parametrize(
+    "shown",
+    [
+        ["PASSED tests/test_dies.py::test_a", "FAILED tests/test_dies.py::test_dies"],
+        ["FAILED sub/tests/test_a.py::test_red", "::error file=sub/tests/test_a.py,line=3::"],
+        ["= FAILURES =", "wrong price"],
+    ],
+    ids=["after a killed worker", "with names from the plan's root", "with tracebacks by --tb"],
+)
+def test_failures_are_shown(red: Verified, shown: list[str]):
+    for line in shown:
+        assert line in red.output, str(red)
+
+
 def test_a_failure_is_not_hidden_behind_the_pass_of_an_earlier_criterion(red: Verified):
     assert "FAILED tests/test_env.py::test_env" in red.output, str(red)
     assert "PASSED tests/test_env.py" not in red.output
 
 
-def test_a_test_that_killed_its_worker_is_a_failure(red: Verified):
-    assert "PASSED tests/test_dies.py::test_a" in red.output, str(red)
-    assert "FAILED tests/test_dies.py::test_dies" in red.output
-
-
-def test_tests_below_another_rootdir_are_named_from_the_plans_root(red: Verified):
-    assert "FAILED sub/tests/test_a.py::test_red" in red.output, str(red)
-    assert "::error file=sub/tests/test_a.py,line=3::" in red.output
-
-
 def test_a_collection_that_fails_is_reported_once(red: Verified):
     assert red.output.count("ERROR tests/test_broken.py") == 1, str(red)
-
-
-def test_tracebacks_are_shown_with_an_explicit_tb_option(red: Verified):
-    assert "= FAILURES =" in red.output, str(red)
-    assert "wrong price" in red.output
 
 
 @pytest.fixture(scope="module")

@@ -28,8 +28,8 @@ def test_reports_written_by_a_run_on_github_actions_equal_those_rendered_later(s
     summary = shop / "summary.md"
     words = ("plan.yaml", "--planverify-report", "sarif", "--planverify-report=junit=a.xml")
     done = verify(*words, cwd=shop, GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary))
-    assert done.returncode == 1
-    errors = [line for line in done.stdout.splitlines() if line.startswith("::error file=")]
+    assert done.exit_code == 1
+    errors = [line for line in done.output.splitlines() if line.startswith("::error file=")]
     assert len(errors) == 1
     assert "pytest --planverify plan.yaml::it" in summary.read_text()
     [result] = read(shop / ".planverify/reports/planverify.sarif")["runs"][0]["results"]
@@ -42,16 +42,16 @@ def test_reports_written_by_a_run_on_github_actions_equal_those_rendered_later(s
 
 def test_an_unwritable_report_changes_neither_exit_status_nor_outcomes(shop: Path) -> None:
     done = verify("plan.yaml", "--planverify-report=junit=/dev/full", cwd=shop)
-    assert done.returncode == 1
-    assert "report junit: /dev/full: cannot be written" in done.stdout
+    assert done.exit_code == 1
+    assert "report junit: /dev/full: cannot be written" in done.output
     assert read(shop / ".planverify/outcomes.json")["outcomes"][0]["state"] == "test_failed"
     assert report("junit=/dev/full", cwd=shop).status == 4
 
 
 def test_an_unknown_format_is_refused_before_anything_runs(shop: Path) -> None:
     done = verify("plan.yaml", "--planverify-report=pdf", cwd=shop)
-    assert done.returncode == 4
-    assert "'pdf' is not a report format" in done.stdout + done.stderr
+    assert done.exit_code == 4
+    assert "'pdf' is not a report format" in done.output
     assert not (shop / ".planverify").exists()
     assert report("pdf", cwd=shop).status == 2
     assert report("junit=", cwd=shop).status == 2
@@ -61,10 +61,10 @@ def test_an_unknown_format_is_refused_before_anything_runs(shop: Path) -> None:
 def test_no_output_replaces_the_plan(shop: Path) -> None:
     text = (shop / "plan.yaml").read_text()
     (shop / "link.yaml").symlink_to("plan.yaml")
-    for option in "--planverify-outcomes=link.yaml", "--planverify-report=junit=plan.yaml":
+    for option in ("--planverify-outcomes=link.yaml", "--planverify-report=junit=plan.yaml"):
         done = verify("plan.yaml", option, cwd=shop)
-        assert done.returncode == 4
-        assert "this is the plan itself; name another file" in done.stdout + done.stderr
+        assert done.exit_code == 4
+        assert "this is the plan itself; name another file" in done.output
     assert not (shop / ".planverify").exists()
     assert report("junit=plan.yaml", cwd=shop).status == 4
     assert (shop / "plan.yaml").read_text() == text

@@ -38,7 +38,7 @@ def an_example(folder: Path, addopts: str, **files: str) -> Example:
     ],
 )
 def test_options_of_the_ini_file_change_no_verdict(addopts: str, tmp_path: Path):
-    run = an_example(tmp_path, addopts).verify(measured=False)
+    run = an_example(tmp_path, addopts).verify()
 
     assert run.exit_code == 0, str(run)
     assert run.states == {"all": "done", "slow": "done"}

@@ -134,9 +134,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Example:
     return example
 
 
-def verified(project: Example, *options: str, **policy: Any) -> Verified:
+def verified(project: Example, *options: str, forked: bool = True, **policy: Any) -> Verified:
     project.plan(*(todo(name, command) for name, command in TODOS.items()), metadata=policy)
-    return project.verify(*options, measured=not options)
+    return project.verify(*options, forked=forked)
 
 
 DENIED = {"network": "deny", "processes": "deny", "writes": "deny"}
@@ -149,7 +149,7 @@ def events(run: Verified, todo_id: str) -> list[tuple[str, str, bool]]:
 
 
 def test_a_denied_access_fails_the_criterion_even_if_the_error_is_caught(project: Example):
-    run = verified(project, "-p", "xdist.plugin", "-n", "2", **DENIED)
+    run = verified(project, "-p", "xdist.plugin", "-n", "2", forked=False, **DENIED)
 
     assert {name for name, state in run.states.items() if state == "test_failed"} == VIOLATED, str(run)
     assert {run.category(name) for name in VIOLATED} == {"SANDBOX_VIOLATION"}
@@ -167,7 +167,7 @@ def test_a_denied_access_fails_the_criterion_even_if_the_error_is_caught(project
     assert events(run, "below") == [("process", "uname", True)]
     assert run.check("below")["events"][0]["path"] == "tests/below/conftest.py"
     assert events(run, "one") == events(run, "two") == [("connect", f"{NOWHERE}:443", True)]
-    assert not run.left_running
+    assert run.left_running == ()
 
 
 def test_a_denied_access_fails_an_isolated_criterion(project: Example):

@@ -88,7 +88,7 @@ def test_tests_that_return_a_value_instead_of_asserting_it_are_named(plain: Veri
 def test_colour_follows_pytest_options_and_environment_also_of_uncaptured_output(
     options: tuple[str, ...], env: dict[str, str], coloured: bool, example: Example
 ):
-    run = example.verify("plan.yaml::green", "-s", *options, env=env, measured=False)
+    run = example.verify("plan.yaml::green", "-s", *options, env=env)
 
     assert run.exit_code == 0, str(run)
     assert "said by the green test" in run.output

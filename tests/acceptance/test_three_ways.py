@@ -15,10 +15,18 @@ from typing import Any
 
 import pytest
 import yaml
-from crosstalk_generator import WAYS, disagreements, generated, of_surroundings
-from example_project import Example, Verified, todo
-from plain_pytest import verdicts_alone
-from real_command import FULL, LEAN_TERMINAL, outer_environment, planverify, unmeasured
+from crosstalk_generator import PLAIN_READING, WAYS, Crosstalk, disagreements, generated, of_surroundings
+from example_project import Example, todo
+from pytest_server import verdicts_alone
+from real_command import (
+    FULL,
+    LEAN_TERMINAL,
+    WORKER,
+    outer_environment,
+    planverify,
+    read_outcomes,
+    unmeasured,
+)
 from text_bundles import read_bundle, unpack_bundle
 
 from pytest_planverify import python_command
@@ -29,17 +37,22 @@ NAMES = sorted(path.stem for path in PROJECTS.glob("*.txt") if "expected.yaml" i
 Criterion = tuple[str, str]
 """The id of a todo and the id of one of its checks."""
 
-PLAIN_READING = {"passed": "passed", "failed": "failed", "inconclusive": "failed"}
-"""The verdict in `expected.yaml`, by criterion verdict; others (`flaky`, `not_run` …) are errors."""
-
 EVERY = 1 if FULL else 6
 """Sampling step of commands to run alone; no change of planverify affects their verdicts."""
 
-ALL_TODOS = slice(None)
-COLD = ALL_TODOS if FULL else slice(1, None, 7)
-"""The todos to run in cold workers; all of them take minutes."""
-IN_COLD = NAMES if FULL else ["broken", "nested", "vacuous"]
-"""Projects to run in cold workers; tests of the others disturb only those of the same process."""
+
+def expected_of(name: str) -> dict[Criterion, str]:
+    todos: dict[str, dict[str, str]] = read_yaml(name, "expected.yaml")
+    return {(todo, check): checks[check] for todo, checks in todos.items() for check in checks}
+
+
+def read_yaml(name: str, file: str) -> Any:
+    return yaml.safe_load(read_bundle(PROJECTS / f"{name}.txt")[file])
+
+
+ALL = {name: list(dict.fromkeys(todo for todo, _ in expected_of(name))) for name in NAMES}
+COLD = {"broken": ["syntax"], "nested": ["packages"], "vacuous": ["modules_skipped"]}
+"""The todos to run in cold workers, by project; all of them take minutes."""
 
 SEEDS = (0, 31) if FULL else (31,)
 """Seeds of projects with many features and few commands."""
@@ -84,42 +97,35 @@ def test_expected_verdicts_hold_for_commands_run_alone(tmp_path: Path):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_verdicts_equal_those_of_commands_run_alone(name: str, tmp_path: Path):
-    assert_expected(name, tmp_path, *WAYS["two workers at once"])
+@pytest.mark.parametrize(
+    ("todos", "way"),
+    [(ALL, "two workers at once"), (ALL if FULL else COLD, "cold")],
+    ids=["workers", "cold"],
+)
+def test_verdicts_equal_those_of_commands_run_alone(todos: dict[str, list[str]], way: str, tmp_path: Path):
+    plans = [f"{copy_of(name, tmp_path).name}/plan.yaml::{','.join(todos[name])}" for name in todos]
+    # Failures would run again cold, which this tests for some.
+    options = ("--planverify-confirm=0", *WAYS[way])
 
+    run = Example(tmp_path).verify(*plans, *options, env=JSON_REPORTS, timeout_seconds=600)
 
-@pytest.mark.parametrize("name", IN_COLD)
-def test_a_cold_worker_gives_the_same_verdicts(name: str, tmp_path: Path):
-    assert_expected(name, tmp_path, *WAYS["cold"], chosen=COLD)
-
-
-def assert_expected(name: str, folder: Path, *options: str, chosen: slice = ALL_TODOS) -> None:
-    root = copy_of(name, folder)
-    todos = list(dict.fromkeys(todo for todo, _ in expected_of(name)))[chosen]
-    plan = "plan.yaml" if chosen == ALL_TODOS else f"plan.yaml::{','.join(todos)}"
-    # Failures would run again cold, which the test of cold workers covers.
-    options = (plan, "--planverify-confirm=0", *options)
-    run = Example(root).verify(*options, env=JSON_REPORTS, timeout_seconds=600)
-
-    wrong = differences(run, name, todos)
+    wrong = [line for name in todos for line in differences(tmp_path / name, name, todos[name])]
     assert not wrong, "\n".join([*wrong, str(run)])
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_generated_projects_have_the_same_verdicts_in_all_modes(seed: int, tmp_path: Path):
-    assert disagreements(generated(seed), tmp_path, GENERATED_IN) == []
-
-
 @pytest.mark.parametrize(
-    "surroundings",
-    [("options of a conftest",), ("plugin modules", "importlib mode and pythonpath")],
-    ids=" and ".join,
+    ("project", "ways"),
+    [
+        *((generated(seed), GENERATED_IN) for seed in SEEDS),
+        (of_surroundings("options of a conftest"), FORKED_AT_ONCE),
+        (of_surroundings("plugin modules", "importlib mode and pythonpath"), FORKED_AT_ONCE),
+    ],
+    ids=lambda value: "+".join(getattr(value, "about", value)),
 )
-def test_settings_that_change_the_start_of_workers_change_no_verdict(
-    surroundings: tuple[str, ...], tmp_path: Path
+def test_generated_projects_have_the_same_verdicts_in_all_modes(
+    project: Crosstalk, ways: tuple[str, ...], tmp_path: Path
 ):
-    assert disagreements(of_surroundings(*surroundings), tmp_path, FORKED_AT_ONCE) == []
+    assert disagreements(project, tmp_path, ways) == []
 
 
 def copy_of(name: str, folder: Path) -> Path:
@@ -136,25 +142,21 @@ def commands_of(name: str) -> dict[Criterion, str]:
     }
 
 
-def expected_of(name: str) -> dict[Criterion, str]:
-    todos: dict[str, dict[str, str]] = read_yaml(name, "expected.yaml")
-    return {(todo, check): checks[check] for todo, checks in todos.items() for check in checks}
-
-
-def read_yaml(name: str, file: str) -> Any:
-    return yaml.safe_load(read_bundle(PROJECTS / f"{name}.txt")[file])
-
-
-def differences(run: Verified, name: str, todos: list[str]) -> list[str]:
+def differences(root: Path, name: str, todos: list[str]) -> list[str]:
     """Return one line for each criterion of these todos whose verdict is not the expected one."""
-    expected, commands = expected_of(name), commands_of(name)
-    expected = {criterion: verdict for criterion, verdict in expected.items() if criterion[0] in todos}
+    commands = commands_of(name)
+    expected = {
+        criterion: verdict for criterion, verdict in expected_of(name).items() if criterion[0] in todos
+    }
     said = {
-        (todo, check["id"]): check["verdict"] for todo in todos for check in run.outcomes[todo]["checks"]
+        (outcome["todo_id"], check["id"]): check["verdict"]
+        for outcome in read_outcomes(root)["outcomes"]
+        for check in outcome["checks"]
+        if outcome["todo_id"] in todos
     }
     assert said.keys() == expected.keys()
     return [
-        f"{todo} {check}: expected {expected[todo, check]}, got {verdict}: {commands[todo, check]}"
+        f"{name} {todo} {check}: expected {expected[todo, check]}, got {verdict}: {commands[todo, check]}"
         for (todo, check), verdict in said.items()
         if PLAIN_READING.get(verdict) != expected[todo, check]
     ]
@@ -179,13 +181,14 @@ def test_flags_of_a_worker_are_those_of_its_command(tmp_path: Path):
             assert subprocess.run([sys.executable, *flags, "-c", "import shop"]).returncode == 0
     """
     example = Example(tmp_path, {"shop.py": "", "test_a.py": test})
-    example.plan(todo("a", "pytest test_a.py"))
+    # Another interpreter, as this is read when it starts.
+    example.plan(todo("forked", "pytest test_a.py"), todo("cold", "PYTHONHASHSEED=1 pytest test_a.py"))
 
-    cold = example.verify("--planverify-isolate", "--planverify-confirm=0")
-    forked = planverify("verify", "plan.yaml", cwd=tmp_path)
+    run = planverify("verify", "plan.yaml", cwd=tmp_path)
 
-    assert cold.exit_code == 0, str(cold)
-    assert forked.returncode == 0, forked.stdout
+    assert run.returncode == 0, run.stdout
+    isolations = [outcome["checks"][0]["isolation"] for outcome in read_outcomes(tmp_path)["outcomes"]]
+    assert isolations == [WORKER, "spawned"]
 
 
 def test_module_of_the_project_replaces_none_that_starts_its_verification(tmp_path: Path):
@@ -227,7 +230,7 @@ def test_a_plan_is_verified_and_repaired_without_the_calls_of_posix(tmp_path: Pa
     example = Example(tmp_path / "root", {"test_it.py": "def test_a(): pass\ndef test_b(): assert 0\n"})
     example.plan(*(todo(name, f"pytest test_it.py::test_{name}") for name in ("a", "b")))
 
-    run = example.verify()
+    run = example.verify("--planverify-confirm=0")
     told = planverify("next", "plan.yaml", cwd=example.root)
 
     assert run.verdicts == {"a": "passed", "b": "failed"}, str(run)

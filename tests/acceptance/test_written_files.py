@@ -11,40 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from example_project import ONLY_THIS_PLUGIN, Example, todo
-from real_command import outer_environment
-from real_planner import planner
+from example_project import ONLY_THIS_PLUGIN, Example, Verified, todo
+from real_command import LEAN_TERMINAL, outer_environment
+from real_planner import forked, planner
 
 GREEN_AND_RED = {"test_it.py": "def test_green(): pass\ndef test_red(): assert 1 == 2\n"}
 ASCII_ONLY = {"LC_ALL": "C", "PYTHONUTF8": "0"}
 OF_THE_USER = {"mine.txt": "", "mine_failure_report.json": "mine", "list_failure_report.json": "[]"}
 """Files beside the failure reports; two are named like the reports of todos."""
 
-SCRIPTS = Path(sys.executable).parent
 
-
-def run(*argv: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a command that is installed beside this interpreter; capture its two streams separately."""
-    inherited = outer_environment()
-    done = subprocess.run(
-        [SCRIPTS / argv[0], *argv[1:]],
-        cwd=cwd,
-        env=inherited | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "NO_COLOR": "1"} | env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        errors="surrogateescape",
-        timeout=300,
-        check=False,
-    )
-    assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
-    return done
-
-
-def verify(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+def verify(*words: str, cwd: Path, forked: bool = True, **env: str) -> Verified:
     """Run `pytest --planverify WORDS`."""
-    options = (*ONLY_THIS_PLUGIN, "--planverify-confirm", "0")
-    return run("pytest", *options, "--planverify", *words, cwd=cwd, **env)
+    run = Example(cwd).verify("--planverify-confirm=0", *words, env=env, forked=forked)
+    assert "Traceback" not in run.output, str(run)
+    return run
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -53,11 +34,11 @@ def read(path: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def two(tmp_path: Path) -> Path:
-    """Return a folder with two plans that have a todo with the same id, one green and one red."""
     return write_two(tmp_path)
 
 
 def write_two(folder: Path) -> Path:
+    """Write two plans that have a todo with the same id, one green and one red."""
     example = Example(folder, GREEN_AND_RED)
     green = "pytest test_it.py::test_green"
     example.plan(
@@ -76,11 +57,11 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = write_two(tmp_path_factory.mktemp("repository") / "shop")
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)
     unchanged = ("-p", "no:cacheprovider")
-    assert run("planverify", "baseline", "a.yaml", cwd=root, PYTHONDONTWRITEBYTECODE="1").returncode == 0
-    assert verify("b.yaml", *unchanged, cwd=root, PYTHONDONTWRITEBYTECODE="1").returncode == 1
+    assert forked(("baseline", "a.yaml"), root, program="planverify").status == 0
+    assert verify("b.yaml", *unchanged, cwd=root).exit_code == 1
     for name, text in OF_THE_USER.items():
         (root / "diagnostics" / name).write_text(text)
-    assert verify("a.yaml", *unchanged, cwd=root, PYTHONDONTWRITEBYTECODE="1").returncode == 0
+    assert verify("a.yaml", *unchanged, cwd=root).exit_code == 0
     return root
 
 
@@ -105,7 +86,7 @@ def test_each_plan_of_a_folder_has_its_own_baseline_and_outcomes(repository: Pat
 def test_last_failed_uses_the_failures_of_the_same_plan(repository: Path, tmp_path: Path) -> None:
     root = Example(repository).copied_to(tmp_path / "copy").root
 
-    assert verify("b.yaml", "--lf", cwd=root).returncode == 1
+    assert verify("b.yaml", "--lf", cwd=root).exit_code == 1
     (outcome,) = read(root / ".planverify/plans/shop%2Fb/outcomes.json")["outcomes"]
     assert [test["outcome"] for test in outcome["checks"][0]["tests"]] == ["failed"]
 
@@ -117,8 +98,8 @@ def test_a_run_of_several_plans_writes_the_outcomes_of_each_below_its_root(tmp_p
 
     done = verify("one/a.yaml", "one/b.yaml", "two/plan.yaml", cwd=tmp_path)
 
-    assert done.returncode == 1
-    assert "outcomes  one/.planverify/outcomes.json, two/.planverify/outcomes.json" in done.stdout
+    assert done.exit_code == 1
+    assert "outcomes  one/.planverify/outcomes.json, two/.planverify/outcomes.json" in done.output
     latest = read(one / ".planverify/outcomes.json")
     a, b = (read(one / f".planverify/plans/shop%2F{name}/outcomes.json") for name in "ab")
     assert [plan["todo_list_id"] for plan in latest["plans"]] == ["shop/a", "shop/b"]
@@ -137,7 +118,14 @@ def test_a_run_of_several_plans_writes_the_outcomes_of_each_below_its_root(tmp_p
 
 
 def test_with_outcomes_on_standard_output_messages_go_to_standard_error(two: Path) -> None:
-    done = verify("a.yaml::it", "b.yaml", "--planverify-outcomes=-", cwd=two)
+    words = (*ONLY_THIS_PLUGIN, "--planverify", "a.yaml::it", "b.yaml", "--planverify-outcomes=-")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words, "--planverify-confirm=0"],
+        cwd=two,
+        env=outer_environment() | LEAN_TERMINAL,
+        capture_output=True,
+        text=True,
+    )
 
     assert done.returncode == 1
     assert json.loads(done.stdout)["summary"]["todos"] == {"done": 1, "pending": 2, "test_failed": 1}
@@ -145,15 +133,7 @@ def test_with_outcomes_on_standard_output_messages_go_to_standard_error(two: Pat
     assert not (two / ".planverify/outcomes.json").exists()
 
 
-def test_an_unwritable_outcome_file_is_reported_before_any_test_runs(two: Path) -> None:
-    done = verify("a.yaml", "--planverify-outcomes", ".", cwd=two)
-
-    assert done.returncode == 4
-    assert "cannot be written: it is a folder; name a file in it" in done.stdout
-    assert not (two / ".planverify").exists()
-
-
-def test_names_that_the_locale_cannot_encode_are_supported(tmp_path: Path) -> None:
+def test_names_that_the_locale_cannot_encode_are_supported_except_in_selectors(tmp_path: Path) -> None:
     example = Example(tmp_path, {**GREEN_AND_RED, "test_тест.py": "def test(): pass\n"})
     names = {"заказы": "план.yaml", "другие": os.fsdecode(b"\xff\xfe.yaml")}
     red = todo("it", "pytest test_it.py::test_red", title="Заголовок")
@@ -163,37 +143,27 @@ def test_names_that_the_locale_cannot_encode_are_supported(tmp_path: Path) -> No
         (tmp_path / "plan.yaml").rename(tmp_path / name)
 
     done = verify(*names.values(), cwd=tmp_path, **ASCII_ONLY)
-    decided = run("planner", "next", names["другие"], cwd=tmp_path, **ASCII_ONLY)
+    decided = planner("next", names["другие"], cwd=tmp_path, env=ASCII_ONLY)
 
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "\\u0437\\u0430\\u043a\\u0430\\u0437\\u044b" in done.stdout
+    assert done.exit_code == 1, str(done)
+    assert "\\u0437\\u0430\\u043a\\u0430\\u0437\\u044b" in done.output
     document = read(tmp_path / ".planverify/outcomes.json")
     assert {plan["todo_list_id"]: plan["path"] for plan in document["plans"]} == {
         "заказы": "план.yaml",
         "другие": "\ufffd\ufffd.yaml",
     }
     assert [outcome["state"] for outcome in document["outcomes"]] == ["test_failed", "done"] * 2
-    assert "1 failed" in decided.stdout, decided.stderr
+    assert "1 failed" in decided.out, decided.err
 
-
-def test_a_selector_that_the_locale_cannot_encode_is_refused_with_a_remedy(tmp_path: Path) -> None:
-    example = Example(tmp_path, {"test_тест.py": "def test(): pass\n"})
+    # A selector in such a name cannot be passed on to pytest.
     example.plan(todo("it", "pytest test_тест.py"))
+    refused = verify("plan.yaml", cwd=tmp_path, **ASCII_ONLY)
 
-    done = verify("plan.yaml", cwd=tmp_path, **ASCII_ONLY)
-
-    assert done.returncode == 4
-    assert "this locale cannot encode (ascii); run with LC_ALL=C.UTF-8 or PYTHONUTF8=1" in done.stdout
+    assert refused.exit_code == 4
+    assert "this locale cannot encode (ascii); run with LC_ALL=C.UTF-8 or PYTHONUTF8=1" in refused.output
 
 
 # -- reports of failed todos -------------------------------------------------------------------------
-
-
-def test_git_status_ignores_the_files_of_a_run(repository: Path) -> None:
-    words = ["git", "status", "--porcelain", "--untracked-files=all"]
-    shown = subprocess.run(words, cwd=repository, check=True, capture_output=True, text=True).stdout
-
-    assert shown.split()[1::2] == ["a.yaml", "b.yaml", "diagnostics/mine.txt", "test_it.py"]
 
 
 def test_failure_reports_of_other_plans_or_the_user_are_kept(repository: Path) -> None:
@@ -218,10 +188,12 @@ def test_a_failure_report_is_removed_when_its_todo_passes(tmp_path: Path) -> Non
 # -- runs and their folder ---------------------------------------------------------------------------
 
 
-def test_the_planverify_folder_is_git_ignored_and_private(repository: Path):
+def test_the_files_of_a_run_are_git_ignored_and_private(repository: Path) -> None:
+    words = ["git", "status", "--porcelain", "--untracked-files=all"]
+    shown = subprocess.run(words, cwd=repository, check=True, capture_output=True, text=True).stdout
     example = Example(repository)
 
-    assert "*" in (repository / ".planverify/.gitignore").read_text().splitlines()
+    assert shown.split()[1::2] == ["a.yaml", "b.yaml", "diagnostics/mine.txt", "test_it.py"]
     private = [example.outcome_file, *example.runs]
     assert {stat.S_IMODE(path.stat().st_mode) & 0o077 for path in private} == {0}
 
@@ -231,18 +203,30 @@ def test_a_journal_that_cannot_be_written_is_a_usage_error(two: Path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))  # less than the first record
     try:
-        done = verify("a.yaml", cwd=two)
+        done = verify("a.yaml", cwd=two, forked=False)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
-    assert done.returncode == 4, done.stdout + done.stderr
-    assert "the run's records cannot be written: File too large" in done.stdout + done.stderr
+    assert done.exit_code == 4, str(done)
+    assert "the run's records cannot be written: File too large" in done.output
 
 
-def test_a_root_that_cannot_be_written_to_is_a_usage_error(two: Path):
-    (two / ".planverify").write_text("")
+@pytest.mark.parametrize(
+    ("option", "obstacle", "remedy"),
+    [
+        ("--planverify-outcomes=.", None, "cannot be written: it is a folder; name a file in it"),
+        ("-q", ".planverify", "make the plan's root writable"),
+    ],
+    ids=["outcomes", "root"],
+)
+def test_a_place_that_cannot_be_written_to_is_reported_before_any_test_runs(
+    two: Path, option: str, obstacle: str | None, remedy: str
+):
+    if obstacle:
+        (two / obstacle).touch()
 
-    done = verify("a.yaml", cwd=two)
+    done = verify("a.yaml", option, cwd=two)
 
-    assert done.returncode == 4, done.stdout + done.stderr
-    assert "make the plan's root writable" in done.stdout + done.stderr
+    assert done.exit_code == 4, str(done)
+    assert remedy in done.output
+    assert not (two / ".planverify").is_dir()

@@ -31,8 +31,8 @@ class Verified:
     exit_code: int
     output: str
     document: dict[str, Any] | None = field(repr=False)
-    left_running: tuple[str, ...] = ()
-    """Processes of the run that were still alive after the command returned."""
+    left_running: tuple[str, ...] | None = None
+    """Processes of the run that were still alive after the command returned; ``None`` for a forked one."""
 
     def __str__(self) -> str:
         return f"exit code {self.exit_code}\n{self.output}"
@@ -103,9 +103,9 @@ class Example:
         outcomes: Path | None = None,
         timeout_seconds: float = 300,
         as_module: bool = False,
-        measured: bool = True,
+        forked: bool = True,
     ) -> Verified:
-        """Run `pytest --planverify ARGS`, by default in the root and without plugin autoloading."""
+        """Run `pytest --planverify ARGS`, by default in the root, without plugin autoloading and forked."""
         mark = uuid.uuid4().hex
         options = ["--planverify", *args]
         settings = {RUN_MARK: mark, **(env or {})}
@@ -118,9 +118,9 @@ class Example:
             env=settings,
             timeout_seconds=timeout_seconds,
             as_module=as_module,
-            measured=measured,
+            forked=forked,
         )
-        return self.verified(done, mark, outcomes)
+        return self.verified(done, "" if forked else mark, outcomes)
 
     def start(
         self,
@@ -148,13 +148,16 @@ class Example:
         )
 
     def verified(self, done: Finished, mark: str, outcomes: Path | None = None) -> Verified:
-        """Return the result of a finished command, with its outcome file and the processes left running."""
+        """Return the result of a finished command, with its outcome file and the processes left running.
+
+        These are found by the ``mark`` that they inherited when their first process was started.
+        """
         path = outcomes or self.outcome_file
         return Verified(
             exit_code=done.exit_code,
             output=done.output,
             document=json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None,
-            left_running=processes_of(mark),
+            left_running=processes_of(mark) if mark else None,
         )
 
     @property

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_server import is_forkable, verify_in_fork
 
 MEASURING = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
 """Variables that enable coverage in child processes, which takes a third of a short run."""
@@ -85,11 +86,13 @@ def run_pytest(
     env: dict[str, str] | None = None,
     timeout_seconds: float = 300,
     measured: bool = True,
+    forked: bool = False,
 ) -> Finished:
     """Run `pytest ARGS` (or `python -m pytest ARGS`) in `cwd`, as in an activated environment.
 
     Variables of the current pytest session are removed. Coverage is ``measured`` only if the command
-    verifies a plan, as the plugin is inactive otherwise.
+    verifies a plan, as the plugin is inactive otherwise. ``forked`` saves the imports of a verification
+    that is not measured.
     """
     scripts = str(Path(sys.executable).parent)
     script = shutil.which("pytest", path=scripts)
@@ -98,10 +101,14 @@ def run_pytest(
     if not measured or "--planverify" not in args:
         inherited = unmeasured(inherited)
     path = {"PATH": os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])}
+    env = inherited | path | PLAIN_TERMINAL | (env or {})
+    if forked and not as_module and is_forkable(env):
+        status, output = verify_in_fork(args, cwd=cwd, env=env, timeout_seconds=timeout_seconds)
+        return Finished(exit_code=status, output=output)
     done = subprocess.run(
         [*launcher, *args],
         cwd=cwd,
-        env=inherited | path | PLAIN_TERMINAL | (env or {}),
+        env=env,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

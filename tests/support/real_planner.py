@@ -19,6 +19,7 @@ from tempfile import TemporaryFile
 from typing import Any, NoReturn
 
 import planner_command
+from real_command import LEAN_TERMINAL
 from sample_documents import run_info
 from text_bundles import write_files
 
@@ -29,8 +30,6 @@ for module in pkgutil.iter_modules(cli.__path__, "planner.cli."):
 
 MODULES = {"planner": "planner.cli", "planverify": "pytest_planverify.cli"}
 """The module with the `main` of each program."""
-
-PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 class Ran(planner_command.Ran):
@@ -68,7 +67,7 @@ def spawned(words: Sequence[str], cwd: Path, env: dict[str, str]) -> Ran:
     done = subprocess.run(
         [sys.executable, "-m", "planner", *words],
         cwd=cwd,
-        env={**os.environ, **PLAIN, **env},
+        env={**os.environ, **LEAN_TERMINAL, **env},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
@@ -128,7 +127,7 @@ def become_planner(
         sys.stdin = os.fdopen(0, encoding=encoding, closefd=False)
         sys.stdout, sys.stderr = (os.fdopen(at, "w", encoding=encoding, closefd=False) for at in (1, 2))
         os.chdir(cwd)
-        os.environ.update({**PLAIN, **(env or {})})
+        os.environ.update({**LEAN_TERMINAL, **(env or {})})
         sys.argv[:] = argv
         try:
             main()

@@ -67,7 +67,7 @@ def test_the_ini_setting_precedes_local_plan_names_and_those_of_the_rootdir(tmp_
     assert find_plans(sub) == ()
 
     (tmp_path / "pytest.ini").write_text("")
-    for name in ("todo.yaml", "plan.yaml"):
+    for name in ("todo.yaml", "plan.yaml", "planverify.yaml"):
         (tmp_path / name).write_text("")
         assert find_plans(sub) == (PlanChoice(path=tmp_path / name),)
     (sub / "todo.yaml").write_text("")
