@@ -96,10 +96,10 @@ PRICE = ("--only", "price")
 """Options that limit a run to one todo, where two would show no more."""
 
 
-def run_forked(root: Path, *words: str) -> Finished:
+def run_forked(root: Path, *words: str, given: str = "") -> Finished:
     """Run `planverify WORDS` in a fork of this process, which saves the imports."""
     with patch.dict(os.environ, unmeasured(surroundings()), clear=True):
-        ran = forked(words, root, program="planverify", merged=True)
+        ran = forked(words, root, given, program="planverify", merged=True)
     return Finished(exit_code=ran.status, output=ran.out)
 
 
