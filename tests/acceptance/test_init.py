@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from real_command import planverify
+from real_command import LEAN_TERMINAL
 from real_planner import Ran, forked
 
 from planner.planfile.loader import load_plan
@@ -28,16 +28,8 @@ def shop(tmp_path: Path) -> Path:
     return tmp_path
 
 
-WITHOUT_PROCESSES = {"init", "validate", "next", "status", "explain", "answer", "approve"}
-
-
 def ran(*words: str, cwd: Path, status: int = 0) -> Ran:
-    """Run `planverify WORDS`, in a fork if they start no other process."""
-    if words[0] in WITHOUT_PROCESSES:
-        done = forked(words, cwd, program="planverify")
-    else:
-        ended = planverify(*words, cwd=cwd)
-        done = Ran(ended.returncode, ended.stdout, ended.stderr)
+    done = forked(words, cwd, program="planverify", env=LEAN_TERMINAL)
     assert done.status == status, done.out + done.err
     assert "Traceback" not in done.err
     return done
