@@ -13,7 +13,7 @@ from baseline_samples import commit_all
 from killed_runs import ended_normally, fresh, moments, run_killed
 from module_project import PYTEST_INI, write_files
 from real_command import FULL, PYTHON
-from test_run_with_agents import HONEST, PLAN, RIGHT, agent, carry_out, project, pytestmark, run, run_forked
+from test_run_with_agents import HONEST, PLAN, agent, carry_out, project, pytestmark, run, run_forked
 from text_bundles import read_bundle
 
 __all__ = ["project", "pytestmark"]
@@ -143,20 +143,6 @@ REPORTING = f"""{HONEST}
 import json
 pathlib.Path(os.environ["PLANVERIFY_RESULT"]).write_text(json.dumps({{"tokens": 900}}))
 """
-
-
-def test_only_runs_the_selected_todo_and_its_dependencies_and_a_todo_that_passes_uses_no_turn(
-    project: Path,
-) -> None:
-    path, text = RIGHT["basket"]
-    (project / path).write_text(text)  # blocked at first, as its dependency fails
-    words = ("--only", "basket", "--max-turns", "1")
-
-    done = carry_out(project, HONEST, *words)
-
-    assert done.exit_code == 0, done.output
-    assert "because others depend on them: price" in done.output
-    assert "completed: 2 of 2 todos done, 1 turn" in done.output
 
 
 def test_a_limit_given_as_an_option_halts_the_run_and_is_reported(project: Path) -> None:

@@ -204,8 +204,9 @@ def test_an_incomplete_run_repairs_a_test_that_failed_before_and_leaves_its_last
 
 
 def test_a_repair_gets_the_confirmed_failure_and_the_outcomes_are_those_of_the_plan(project: Path):
-    """Also without git, and with a limit."""
-    (project / "plan.yaml").write_text(PLAN.partition("  - id: basket")[0])
+    """Without git, with a limit, and for a todo that needs no turn once its dependency is done."""
+    path, text = RIGHT["basket"]
+    (project / path).write_text(text)
     (project / "pytest.ini").write_text(PYTEST_INI.partition("addopts")[0])  # failures are confirmed
     wrong_first = HONEST + (
         'brief = pathlib.Path(os.environ["PLANVERIFY_BRIEF"]).read_text()\n'
@@ -215,15 +216,17 @@ def test_a_repair_gets_the_confirmed_failure_and_the_outcomes_are_those_of_the_p
         'elif "_branch_" in os.environ["PLANVERIFY_TODO"]:\n'
         '    assert "assert 120 == 119" in brief, brief\n'
     )
-    done = carry_out(project, wrong_first, "--max-turns", "9")
+    done = carry_out(project, wrong_first, "--only", "basket", "--max-turns", "2")
     assert done.exit_code == 0, str(done)
+    assert "because others depend on them: price" in done.output
+    assert "completed: 2 of 2 todos done, 2 turns" in done.output
     assert "repairs price_branch_01" in done.output
     assert "recovered 1 of 1 failed todo" in done.output
     assert not (project / ".git").exists()
     before_the_first_turn = (project.parent / "verified.txt").read_text()
     assert before_the_first_turn == "1", "recording the baseline is the first verification"
     report = run_forked(project, "report", "markdown=-", "plan.yaml")
-    assert "1 done" in report.output, str(report)
+    assert "2 done" in report.output, str(report)
 
 
 def test_the_todos_of_a_later_sub_plan_count_and_no_turn_may_change_its_file(project: Path):
