@@ -14,6 +14,7 @@ from killed_runs import ended_normally, fresh, moments, run_killed
 from module_project import PYTEST_INI, write_files
 from real_command import FULL, PYTHON
 from test_run_with_agents import HONEST, PLAN, agent, carry_out, project, pytestmark, run, run_forked
+from test_undo import tree
 from text_bundles import read_bundle
 
 __all__ = ["project", "pytestmark"]
@@ -108,7 +109,7 @@ def test_cheating_agents_complete_no_todo_and_turns_that_break_a_rule_are_undone
     """In one run: a person is asked about each cheat, and the next todo follows."""
     root = tmp_path / "project"
     command = make_project(root)
-    before = files_of(root)
+    before = tree(root)
     words = ("--json", "--dirty", "save", "--agent", command)
     done = run(root, "run", "plan.yaml", *words, timeout=900)
     told = [json.loads(line) for line in done.output.splitlines()]
@@ -121,17 +122,8 @@ def test_cheating_agents_complete_no_todo_and_turns_that_break_a_rule_are_undone
         assert (turn["violation"] or "").endswith(CHEATS[cheat][1].replace("NAME", name)), cheat
         verified = [each for each in of_todos[name] if each["event"] == "verified"]
         assert not any(each["success"] for each in verified), cheat
-    assert files_of(root) == before
+    assert tree(root) == before
     assert not (root / ".planverify/answers.json").exists()
-
-
-def files_of(root: Path) -> dict[str, str]:
-    """Return the files that agents see, with their contents."""
-    found = (path.relative_to(root) for path in root.rglob("*.*") if path.is_file())
-    shown = (
-        str(path) for path in found if path.suffix != ".pyc" and not str(path).startswith((".", "diag"))
-    )
-    return {name: (root / name).read_text() for name in shown}
 
 
 def of_todo(event: dict[str, Any]) -> str:
