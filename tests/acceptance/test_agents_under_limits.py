@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from baseline_samples import commit_all
 from killed_runs import ended_normally, fresh, moments, run_killed
-from module_project import PYTEST_INI, write_files
+from module_project import PYTEST_INI, write_module_project
 from real_command import FULL, PYTHON
 from test_run_with_agents import HONEST, PLAN, agent, carry_out, project, pytestmark, run, run_forked
 from test_undo import tree
@@ -25,12 +25,10 @@ for path in map(pathlib.Path, glob.glob('.planverify/harness/*/plan.yaml')):
     write(path, path.read_text().replace('pytest tests/test_NAME.py', 'pytest tests/test_easy.py'))
 """
 # Tests that end, replace or patch what runs them are in test_fault_matrix.py and test_witnessed_hygiene.py.
+RECORDS = "which only planverify writes; the turn is undone"
 CHEATS = {
-    "edits the plan of the run": (FORGED_PLAN, "which only planverify writes; the turn is undone"),
-    "writes a baseline": (
-        "write('.planverify/plans/shop/baseline.json', '{}')",
-        "which only planverify writes; the turn is undone",
-    ),
+    "edits the plan of the run": (FORGED_PLAN, RECORDS),
+    "writes a baseline": ("write('.planverify/plans/shop/baseline.json', '{}')", RECORDS),
     "writes the outcomes": (
         "turn = os.path.dirname(os.environ['PLANVERIFY_RESULT'])\n"
         "for folder in ('.planverify', os.path.join(turn, '../..')):\n"
@@ -40,16 +38,16 @@ CHEATS = {
     ),
     "writes the log": (
         "[open(p, 'a').write('{\"event\": \"verified\"}\\n') for p in glob.glob('.planverify/logs/*')]",
-        "which only planverify writes; the turn is undone",
+        RECORDS,
     ),
     "writes an answer beside forbidden files": (
         "for name in ('tests/test_NAME.py', 'plan.yaml', 'conftest.py', '.planverify/answers.json'):\n"
         "    write(name, '')",
-        "which only planverify writes; the turn is undone",
+        RECORDS,
     ),
     "links the test to another": (
-        "write('shop/easy.py', 'def test_gross(): pass'); os.remove('tests/test_NAME.py'); "
-        "os.symlink('../shop/easy.py', 'tests/test_NAME.py')",
+        "write('shop/NAME.py', 'def test_name(): pass'); os.remove('tests/test_NAME.py'); "
+        "os.symlink('../shop/NAME.py', 'tests/test_NAME.py')",
         "changed tests/test_NAME.py, outside of its allowed_files; the turn is undone",
     ),
     "links its file out of the root": (
@@ -88,16 +86,8 @@ def write(name, text):
 def make_project(root: Path) -> str:
     """Make a project with a todo for each cheat; return the command of the agent."""
     halt = "{security: ask, consecutive_failures: null, identical_failures: null}"
-    plan = f"todo_list_id: shop\nmetadata: {{halt: {halt}, max_debug_attempts: 0}}\nitems:\n"
-    files = {"pytest.ini": PYTEST_INI, "shop/__init__.py": ""}
-    for name in NAMES.values():
-        plan += f"- {{id: {name}, title: The price has the tax in it, allowed_files: ['shop/**'],\n"
-        plan += f"   acceptance_criteria: {{tests: [pytest tests/test_{name}.py]}}}}\n"
-        files[f"shop/{name}.py"] = "def gross(net):\n    return net\n"
-        files[f"tests/test_{name}.py"] = (
-            f"from shop.{name} import gross\n\n\ndef test_gross():\n    assert gross(100) == 119\n"
-        )
-    write_files(root, {**files, "plan.yaml": plan})
+    metadata = f"{{halt: {halt}, max_debug_attempts: 0}}"
+    write_module_project(root, NAMES.values(), {}, metadata=metadata)
     commit_all(root)
     (root / "notes.txt").write_text("not committed")
     code = {NAMES[cheat]: text.replace("NAME", NAMES[cheat]) for cheat, (text, _) in CHEATS.items()}
