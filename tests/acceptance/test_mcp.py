@@ -73,7 +73,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     """Return the folder of one conversation, and the results of its calls."""
     folder = tmp_path_factory.mktemp("mcp")
     shop = make_shop(folder)
-    (folder / "secret.yaml").write_text("todo_list_id: secret\nitems: []\n")
+    secret = "todo_list_id: secret\nitems: [{id: secret_1, title: A secret, verify: pytest}]\n"
+    (folder / "secret.yaml").write_text(secret)
     (shop.root / "link.yaml").symlink_to(folder / "secret.yaml")
     (shop.root / "loop.yaml").symlink_to("loop.yaml")
 
