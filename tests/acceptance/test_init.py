@@ -35,7 +35,7 @@ def ran(*words: str, cwd: Path, status: int = 0) -> Ran:
     return done
 
 
-def test_the_first_plan_of_a_repository_validates(shop: Path) -> None:
+def test_the_first_plan_of_a_repository_validates_and_names_checks_that_it_leaves_out(shop: Path) -> None:
     made = ran("init", cwd=shop)
     text = (shop / "planverify.yaml").read_text()
 
@@ -45,9 +45,7 @@ def test_the_first_plan_of_a_repository_validates(shop: Path) -> None:
     assert "# - basedpyright (pyproject.toml)\n" in text
     assert ": error" not in ran("validate", cwd=shop).out
     assert not (shop / "AGENTS.md").exists()
-
-
-def test_checks_that_a_plan_in_json_cannot_list_in_comments_are_told(shop: Path) -> None:
+    # A plan in JSON has no comments.
     assert "planverify: - basedpyright (pyproject.toml)\n" in ran("init", "-o", "plan.json", cwd=shop).err
 
 

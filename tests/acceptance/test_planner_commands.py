@@ -127,17 +127,14 @@ def test_a_full_disk_is_reported(red_shop: Example) -> None:
     )
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts_exist_for_common_shells(red_shop: Example, shell: str) -> None:
+def test_commands_are_completed_by_scripts_for_common_shells(red_shop: Example) -> None:
     # Otherwise typer looks for the shell that started it, and there may be none.
     env = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
-    ran = forked(("--show-completion", shell), red_shop.root, env=env)
+    for shell in ("bash", "zsh", "fish"):
+        assert (
+            "_PLANNER_COMPLETE=complete_"
+            in forked(("--show-completion", shell), red_shop.root, env=env).out
+        )
 
-    assert ran.status == 0, ran.err
-    assert "_PLANNER_COMPLETE=complete_" in ran.out
-
-
-def test_commands_are_completed(red_shop: Example) -> None:
     env = {"_PLANNER_COMPLETE": "complete_bash", "COMP_WORDS": "planner sta", "COMP_CWORD": "1"}
-
     assert forked((), red_shop.root, env=env).out.split() == ["status"]
