@@ -10,13 +10,11 @@ from real_command import MEASURING
 MEASURED = frozenset(
     {
         "test_baseline",
-        "test_debugger",
         "test_mcp",
         "test_parallel_turns",
         "test_qualification",
         "test_reporters",
         "test_run_with_agents",
-        "test_stop_hook",
     }
 )
 """Modules whose processes are measured for coverage. Measurement adds half of the run time, and the other

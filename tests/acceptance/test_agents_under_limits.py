@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from baseline_samples import commit_all
 from killed_runs import ended_normally, fresh, moments, run_killed
-from module_project import PYTEST_INI, write_files
+from module_project import PYTEST_INI, write_module_project
 from real_command import FULL, PYTHON
-from test_run_with_agents import HONEST, PLAN, RIGHT, agent, carry_out, project, pytestmark, run, run_forked
+from test_run_with_agents import HONEST, PLAN, agent, carry_out, project, pytestmark, run, run_forked
+from test_undo import tree
 from text_bundles import read_bundle
 
 __all__ = ["project", "pytestmark"]
@@ -23,33 +24,58 @@ FORGED_PLAN = """\
 for path in map(pathlib.Path, glob.glob('.planverify/harness/*/plan.yaml')):
     write(path, path.read_text().replace('pytest tests/test_NAME.py', 'pytest tests/test_easy.py'))
 """
-# Agents that write other forbidden files are in test_run_with_agents.py, and tests that end, replace or
-# patch what runs them in test_fault_matrix.py and test_witnessed_hygiene.py.
+# Tests that end, replace or patch what runs them are in test_fault_matrix.py and test_witnessed_hygiene.py.
+RECORDS = "which only planverify writes; the turn is undone"
 CHEATS = {
-    "edits the plan of the run": FORGED_PLAN,
-    "writes a baseline": "write('.planverify/plans/shop/baseline.json', '{}')",
+    "edits the plan of the run": (FORGED_PLAN, RECORDS),
+    "writes a baseline": ("write('.planverify/plans/shop/baseline.json', '{}')", RECORDS),
     "writes the outcomes": (
         "turn = os.path.dirname(os.environ['PLANVERIFY_RESULT'])\n"
         "for folder in ('.planverify', os.path.join(turn, '../..')):\n"
         "    outcome = {'todo_id': 'NAME', 'state': 'done', 'success': True}\n"
-        "    write(os.path.join(folder, 'outcomes.json'), json.dumps({'outcomes': [outcome]}))"
+        "    write(os.path.join(folder, 'outcomes.json'), json.dumps({'outcomes': [outcome]}))",
+        "",
     ),
     "writes the log": (
-        "[open(p, 'a').write('{\"event\": \"verified\"}\\n') for p in glob.glob('.planverify/logs/*')]"
+        "[open(p, 'a').write('{\"event\": \"verified\"}\\n') for p in glob.glob('.planverify/logs/*')]",
+        RECORDS,
+    ),
+    "writes an answer beside forbidden files": (
+        "for name in ('tests/test_NAME.py', 'plan.yaml', 'conftest.py', '.planverify/answers.json'):\n"
+        "    write(name, '')",
+        RECORDS,
     ),
     "links the test to another": (
-        "write('shop/easy.py', 'def test_gross(): pass'); os.remove('tests/test_NAME.py'); "
-        "os.symlink('../shop/easy.py', 'tests/test_NAME.py')"
+        "write('shop/NAME.py', 'def test_name(): pass'); os.remove('tests/test_NAME.py'); "
+        "os.symlink('../shop/NAME.py', 'tests/test_NAME.py')",
+        "changed tests/test_NAME.py, outside of its allowed_files; the turn is undone",
+    ),
+    "links its file out of the root": (
+        "os.rename('shop/NAME.py', '../NAME.py'); os.symlink('../../NAME.py', 'shop/NAME.py')",
+        "changed shop/NAME.py, a link that leads out of the plan's root; the turn is undone",
     ),
     "says that it is done": (
-        "write(os.environ['PLANVERIFY_RESULT'], json.dumps({'tokens': 1, 'notes': 'all tests pass'}))"
+        "write(os.environ['PLANVERIFY_RESULT'], json.dumps({'tokens': 1, 'notes': 'all tests pass'}))",
+        "",
     ),
-    "writes outside of the tree": f"write('../conftest.py', {HOOK!r})",
-    "changes git": "write('.git/info/attributes', '* -diff'); write('.git/info/exclude', 'tests')",
+    "writes outside of the tree": (f"write('../conftest.py', {HOOK!r})", ""),
+    "changes git": ("write('.git/info/attributes', '* -diff'); write('.git/info/exclude', 'tests')", ""),
+    "removes uncommitted work and records, and commits": (
+        "write('shop/NAME.py', '')\n"
+        "for words in ('clean -fdxq', 'switch -qc work', 'commit -qam work'):\n"
+        "    git = ['git', '-c', 'user.name=a', '-c', 'user.email=a@example.org', *words.split()]\n"
+        "    subprocess.run(git)",
+        "changed notes.txt, outside of its allowed_files; the turn is undone",
+    ),
+    "removes the project": (
+        "shutil.rmtree(os.getcwd())",
+        "changed plan.yaml, which the plan protects; the turn is undone",
+    ),
 }
+"""The code of each agent, and what is said of its turn if that breaks a rule."""
 NAMES = {cheat: f"cheat_{number:02d}" for number, cheat in enumerate(CHEATS)}
 AGENT = """\
-import glob, json, os, pathlib
+import glob, json, os, pathlib, shutil, subprocess
 def write(name, text):
     path = pathlib.Path(os.path.normpath(name))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,35 +86,34 @@ def write(name, text):
 def make_project(root: Path) -> str:
     """Make a project with a todo for each cheat; return the command of the agent."""
     halt = "{security: ask, consecutive_failures: null, identical_failures: null}"
-    plan = f"todo_list_id: shop\nmetadata: {{halt: {halt}, max_debug_attempts: 0}}\nitems:\n"
-    files = {"pytest.ini": PYTEST_INI, "shop/__init__.py": ""}
-    for name in NAMES.values():
-        plan += f"- {{id: {name}, title: The price has the tax in it, allowed_files: ['shop/**'],\n"
-        plan += f"   acceptance_criteria: {{tests: [pytest tests/test_{name}.py]}}}}\n"
-        files[f"shop/{name}.py"] = "def gross(net):\n    return net\n"
-        files[f"tests/test_{name}.py"] = (
-            f"from shop.{name} import gross\n\n\ndef test_gross():\n    assert gross(100) == 119\n"
-        )
-    write_files(root, {**files, "plan.yaml": plan})
+    metadata = f"{{halt: {halt}, max_debug_attempts: 0}}"
+    write_module_project(root, NAMES.values(), {}, metadata=metadata)
     commit_all(root)
-    code = {NAMES[cheat]: text.replace("NAME", NAMES[cheat]) for cheat, text in CHEATS.items()}
+    (root / "notes.txt").write_text("not committed")
+    code = {NAMES[cheat]: text.replace("NAME", NAMES[cheat]) for cheat, (text, _) in CHEATS.items()}
     cheating = f"exec({code!r}[os.environ['PLANVERIFY_TODO'].partition('_branch_')[0]])\n"
     return agent(root, AGENT + cheating)
 
 
-def test_cheating_agents_complete_no_todo(tmp_path: Path):
+def test_cheating_agents_complete_no_todo_and_turns_that_break_a_rule_are_undone(tmp_path: Path):
     """In one run: a person is asked about each cheat, and the next todo follows."""
     root = tmp_path / "project"
     command = make_project(root)
-    done = run(root, "run", "plan.yaml", "--json", "--agent", command, timeout=900)
+    before = tree(root)
+    words = ("--json", "--dirty", "save", "--agent", command)
+    done = run(root, "run", "plan.yaml", *words, timeout=900)
     told = [json.loads(line) for line in done.output.splitlines()]
     assert done.exit_code == 11, told[-5:]
-    assert any(each.get("text", "").startswith(f"waiting: 0 of {len(CHEATS)} todos") for each in told)
+    assert f"waiting: 0 of {len(CHEATS)} todos" in done.output
+    assert "the records of the run were removed; they are restored" in done.output
     of_todos = {name: [each for each in told if of_todo(each) == name] for name in NAMES.values()}
     for cheat, name in NAMES.items():
-        assert any(each["event"] == "turn_finished" for each in of_todos[name]), f"no turn {cheat}"
+        (turn,) = (each for each in of_todos[name] if each["event"] == "turn_finished")
+        assert (turn["violation"] or "").endswith(CHEATS[cheat][1].replace("NAME", name)), cheat
         verified = [each for each in of_todos[name] if each["event"] == "verified"]
         assert not any(each["success"] for each in verified), cheat
+    assert tree(root) == before
+    assert not (root / ".planverify/answers.json").exists()
 
 
 def of_todo(event: dict[str, Any]) -> str:
@@ -102,46 +127,24 @@ pathlib.Path(os.environ["PLANVERIFY_RESULT"]).write_text(json.dumps({{"tokens": 
 """
 
 
-def test_only_runs_the_selected_todo_and_its_dependencies_and_a_todo_that_passes_uses_no_turn(
-    project: Path,
-) -> None:
-    path, text = RIGHT["basket"]
-    (project / path).write_text(text)  # blocked at first, as its dependency fails
-    words = ("--only", "basket", "--max-turns", "1")
-
-    done = carry_out(project, HONEST, *words)
-
-    assert done.exit_code == 0, done.output
-    assert "because others depend on them: price" in done.output
-    assert "completed: 2 of 2 todos done, 1 turn" in done.output
-
-
-@pytest.mark.parametrize(
-    ("code", "words", "said"),
-    [
-        pytest.param(REPORTING, ("--max-tokens", "900"), "tokens: 900", id="tokens"),
-        pytest.param(HONEST, ("--max-seconds", "1"), "wall_seconds", id="time"),
-    ],
-)
-def test_a_limit_given_as_an_option_halts_the_run_and_is_reported(
-    project: Path, code: str, words: tuple[str, ...], said: str
-) -> None:
-    done = carry_out(project, code, *words)
+def test_a_limit_given_as_an_option_halts_the_run_and_is_reported(project: Path) -> None:
+    done = carry_out(project, REPORTING, "--max-tokens", "900")
 
     assert done.exit_code == 12, done.output
-    assert said in done.output
+    assert "tokens: 900" in done.output
     assert "to continue with a larger budget: planverify run plan.yaml --dirty save --agent" in done.output
 
 
 def test_a_limit_of_the_plan_halts_the_run_and_an_option_cannot_raise_it(project: Path) -> None:
     text = PLAN.replace('["shop/price.py"]', '["shop/**"]')
-    (project / "plan.yaml").write_text(text + "metadata: {budget: {new_files: 0}}\n")
+    (project / "plan.yaml").write_text(text + "metadata: {budget: {new_files: 0, wall_seconds: 600}}\n")
     code = f"open('shop/more.py', 'w')\n{HONEST}"
 
-    done = carry_out(project, code, "--max-new-files", "50")
+    done = carry_out(project, code, "--max-new-files", "50", "--max-seconds", "601")
 
     assert done.exit_code == 12, done.output
     assert "new_files stays at 0, the limit of the plan" in done.output
+    assert "wall_seconds stays at 600, the limit of the plan" in done.output
     assert "new_files: 1" in done.output
 
 

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from real_command import planverify
+from real_command import LEAN_TERMINAL
 from real_planner import Ran, forked
 
 from planner.planfile.loader import load_plan
@@ -28,22 +28,14 @@ def shop(tmp_path: Path) -> Path:
     return tmp_path
 
 
-WITHOUT_PROCESSES = {"init", "validate", "next", "status", "explain", "answer", "approve"}
-
-
 def ran(*words: str, cwd: Path, status: int = 0) -> Ran:
-    """Run `planverify WORDS`, in a fork if they start no other process."""
-    if words[0] in WITHOUT_PROCESSES:
-        done = forked(words, cwd, program="planverify")
-    else:
-        ended = planverify(*words, cwd=cwd)
-        done = Ran(ended.returncode, ended.stdout, ended.stderr)
+    done = forked(words, cwd, program="planverify", env=LEAN_TERMINAL)
     assert done.status == status, done.out + done.err
     assert "Traceback" not in done.err
     return done
 
 
-def test_the_first_plan_of_a_repository_validates(shop: Path) -> None:
+def test_the_first_plan_of_a_repository_validates_and_names_checks_that_it_leaves_out(shop: Path) -> None:
     made = ran("init", cwd=shop)
     text = (shop / "planverify.yaml").read_text()
 
@@ -53,9 +45,7 @@ def test_the_first_plan_of_a_repository_validates(shop: Path) -> None:
     assert "# - basedpyright (pyproject.toml)\n" in text
     assert ": error" not in ran("validate", cwd=shop).out
     assert not (shop / "AGENTS.md").exists()
-
-
-def test_checks_that_a_plan_in_json_cannot_list_in_comments_are_told(shop: Path) -> None:
+    # A plan in JSON has no comments.
     assert "planverify: - basedpyright (pyproject.toml)\n" in ran("init", "-o", "plan.json", cwd=shop).err
 
 

@@ -60,36 +60,29 @@ def ended(example: Example, mark: str, process: subprocess.Popen[str]) -> Verifi
 
 
 @pytest.mark.parametrize(
-    ("command", "sent", "options"),
+    ("command", "options"),
     [
-        ("pytest test_slow.py", signal.SIGINT, ()),
-        ("pytest test_slow.py", signal.SIGTERM, ()),
-        ("python slow.py", signal.SIGINT, ()),
-        ("pytest test_slow.py", signal.SIGINT, ("-p", "xdist", "-n2")),
-        ("pytest test_slow.py", signal.SIGINT, ("--planverify-isolate",)),
-        ("pytest test_deaf.py", signal.SIGINT, ()),
+        ("pytest test_slow.py", ()),
+        ("python slow.py", ()),
+        ("pytest test_slow.py", ("-p", "xdist", "-n2")),
+        ("pytest test_slow.py", ("--planverify-isolate",)),
+        ("pytest test_deaf.py", ()),
     ],
-    ids=[
-        "Ctrl-C",
-        "SIGTERM",
-        "Ctrl-C in a command",
-        "Ctrl-C with workers",
-        "Ctrl-C isolated",
-        "Ctrl-C twice",
-    ],
+    ids=["once", "in a command", "with workers", "isolated", "twice"],
 )
 def test_an_interrupted_run_writes_its_outcomes_and_leaves_no_process(
-    command: str, sent: signal.Signals, options: tuple[str, ...], tmp_path: Path
+    command: str, options: tuple[str, ...], tmp_path: Path
 ):
+    """After Ctrl-C; a run that ends after SIGTERM is in test_one_program.py."""
     example = Example(tmp_path, FILES)
     example.plan(todo("quick", "pytest test_quick.py"), todo("slow", command, after=("quick",)))
     mark = uuid.uuid4().hex
     process = started(example, mark, *options)
 
-    process.send_signal(sent)
+    process.send_signal(signal.SIGINT)
     if "deaf" in command:
         time.sleep(0.3)
-        process.send_signal(sent)
+        process.send_signal(signal.SIGINT)
 
     run = ended(example, mark, process)
     assert run.exit_code == 2, str(run)

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from real_command import planverify
-from real_planner import planner
+from real_command import LEAN_TERMINAL
+from real_planner import forked, planner
 
 
 @pytest.fixture
@@ -28,7 +28,8 @@ def project(tmp_path: Path) -> Path:
 
 
 def verify(plan: str, cwd: Path) -> int:
-    return planverify("verify", plan, "--planverify-confirm=0", cwd=cwd).returncode
+    words = ("verify", plan, "--planverify-confirm=0")
+    return forked(words, cwd, program="planverify", env=LEAN_TERMINAL).status
 
 
 def planned_file(said: str) -> str:

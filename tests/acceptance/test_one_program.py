@@ -159,7 +159,9 @@ def test_several_plans_in_the_ini_file_must_be_chosen_from(example: Example, tmp
     assert ran.err == "planner: the ini file names a.yaml::t1, a.yaml::t2, b.yaml; name one\n"
 
 
-def test_a_request_to_stop_reaches_the_run(example: Example, tmp_path: Path) -> None:
+def test_a_request_to_stop_reaches_the_run_which_writes_its_outcomes(
+    example: Example, tmp_path: Path
+) -> None:
     example.write({"test_it.py": "import time\ndef test_it(): time.sleep(60)\n"})
     process = subprocess.Popen(
         [sys.executable, "-c", "from pytest_planverify.cli import main; main()", "verify"],
@@ -172,3 +174,4 @@ def test_a_request_to_stop_reaches_the_run(example: Example, tmp_path: Path) -> 
     process.send_signal(signal.SIGTERM)
 
     assert process.wait(60) == 2
+    assert json.loads(example.outcome_file.read_text())["run"]["interrupted"] is True

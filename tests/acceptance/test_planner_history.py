@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import time
 from pathlib import Path
 
-import documented_commands
-import pytest
 from documented_commands import live_through
 from example_project import Example, todo
 from prometheus_client.parser import text_string_to_metric_families
@@ -19,29 +16,9 @@ from planner.cli.history import app
 from planner.cli.metrics import exposition
 from planner.store import index  # noqa: F401 (for the forks of this process)
 
-FORKED = ("planner history ", "planner explain ", "planner metrics ")
-"""Commands whose start is not the subject of the pages."""
 PAGE = Path(__file__).parents[2] / "docs" / "store.md"
 
 
-def in_a_copy(command: str, cwd: Path) -> tuple[int, str]:
-    """Run a command of the page in a fork of this process, which has imported the modules that it needs."""
-    ran = forked(shlex.split(command)[1:], cwd)
-    return ran.status, ran.out + ran.err
-
-
-@pytest.fixture
-def in_forks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run most commands of a page in forks."""
-    run = documented_commands.run
-    monkeypatch.setattr(
-        documented_commands,
-        "run",
-        lambda command, cwd: in_a_copy(command, cwd) if command.startswith(FORKED) else run(command, cwd),
-    )
-
-
-@pytest.mark.usefixtures("in_forks")
 def test_commands_of_the_history_page_work_and_the_index_is_private(tmp_path: Path) -> None:
     assert live_through(PAGE, tmp_path, "console history") == 3
 
@@ -89,7 +66,6 @@ def test_every_command_and_every_option_is_on_the_page() -> None:
 METRICS_PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 
-@pytest.mark.usefixtures("in_forks")
 def test_every_command_on_the_metrics_page_prints_the_output_shown(tmp_path: Path) -> None:
     assert live_through(METRICS_PAGE, tmp_path, "console metrics") == 4
 

@@ -61,10 +61,15 @@ def without_actions(at: int) -> Callable[[int, str], str]:
     return lambda n, body: body if n != at else body[: body.index('"actions":[')] + '"actions":[]'
 
 
-def test_replay_needs_only_the_log(log: Path) -> None:
-    ran = planner("replay", "run.jsonl", cwd=log.parent)
+def test_replay_needs_only_the_log_and_ignores_a_torn_last_line_with_a_note(log: Path) -> None:
+    whole = planner("replay", "run.jsonl", cwd=log.parent)
+    with log.open("a") as file:
+        file.write('{"n":7,"ev')
+    torn = planner("replay", "run.jsonl", cwd=log.parent)
 
-    assert (ran.status, ran.out, ran.err) == (0, SAME, "")
+    assert (whole.status, whole.out, whole.err) == (0, SAME, "")
+    assert (torn.status, torn.out) == (0, SAME)
+    assert "line 7 was torn by a kill, and is left out" in torn.err
 
 
 @pytest.mark.parametrize(
@@ -109,10 +114,6 @@ def test_an_event_edited_without_rebuilding_the_chain_is_damage(log: Path) -> No
     [
         (None, "log: the log cannot be opened (No such file or directory); name another file"),
         (b"", "log: the log is empty; name a log that planner step has written"),
-        (
-            b"what\n",
-            "log: line 0 is not that of a log: lines were dropped, added or moved, or it is another file",
-        ),
         (b'{"n":0,"ev', "line 0 was torn by a kill"),
     ],
 )
@@ -126,14 +127,3 @@ def test_a_log_that_cannot_be_replayed_is_refused_with_a_reason(
 
     assert (ran.status, ran.out) == (4, "")
     assert said in ran.err
-
-
-def test_a_torn_last_line_of_a_log_is_ignored_with_a_note(log: Path) -> None:
-    whole = log.read_bytes()
-    log.write_bytes(whole + b'{"n":7,"ev')
-
-    ran = planner("replay", "run.jsonl", cwd=log.parent)
-
-    assert (ran.status, ran.out) == (0, SAME)
-    assert "line 7 was torn by a kill, and is left out" in ran.err
-    assert log.read_bytes() == whole + b'{"n":7,"ev'

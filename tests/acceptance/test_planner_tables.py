@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +10,11 @@ import pytest
 import yaml
 from real_planner import Desk, Ran, failed, passed, planner, todo
 
+from planner.model.taxonomy import CATEGORIES, Category
+
 SEEDS = Path(__file__).parents[2] / "fixtures" / "seeds"
 SEED_PLAN = json.loads((SEEDS / "todo_list.json").read_text(encoding="utf-8"))
 ASK = {"auto_fix_mode": False, "max_concurrent_branches": 1000}
-
-Desks = Callable[[str], Desk]
-
-
-@pytest.fixture(scope="module")
-def desks(tmp_path_factory: pytest.TempPathFactory) -> Desks:
-    def desk(name: str) -> Desk:
-        return Desk(tmp_path_factory.mktemp(name))
-
-    return desk
-
 
 # --- the fields of a branch todo -------------------------------------------------------------------------
 
@@ -33,9 +23,9 @@ RSI = SEED_PLAN["items"][1]["acceptance_criteria"]["tests"][0]["cmd"]
 
 
 @pytest.fixture(scope="module")
-def proposed(desks: Desks) -> dict[str, Any]:
+def proposed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Return the branch that is proposed to a person, which shows every field."""
-    desk = desks("momentum")
+    desk = Desk(tmp_path_factory.mktemp("momentum"))
     # Retries would come before the proposal.
     items = [each | {"max_retries": 0} for each in SEED_PLAN["items"]]
     metadata = SEED_PLAN["metadata"] | ASK
@@ -61,13 +51,10 @@ BRANCH_FIELDS: dict[str, Any] = {
 }
 
 
-def test_a_branch_has_its_expected_fields(proposed: dict[str, Any]) -> None:
-    assert {field: proposed.get(field, []) for field in BRANCH_FIELDS} == BRANCH_FIELDS
-
-
-def test_the_criteria_of_a_branch_are_the_failing_tests_of_its_parent_and_the_report(
+def test_a_branch_has_its_fields_and_as_criteria_the_failing_tests_and_the_report(
     proposed: dict[str, Any],
 ) -> None:
+    assert {field: proposed.get(field, []) for field in BRANCH_FIELDS} == BRANCH_FIELDS
     criteria = proposed["acceptance_criteria"]
     assert [(test["cmd"], test["timeout_seconds"]) for test in criteria["tests"]] == [(RSI, 20)]
     assert criteria["expected_artifacts"] == ["diagnostics/t2_indicators_failure_report.json"]
@@ -76,8 +63,8 @@ def test_the_criteria_of_a_branch_are_the_failing_tests_of_its_parent_and_the_re
 # --- the limit of open branches --------------------------------------------------------------------------
 
 
-def test_by_default_five_branches_are_open_by_urgency_without_approval(desks: Desks) -> None:
-    desk = desks("silent")
+def test_by_default_five_branches_are_open_by_urgency_without_approval(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
     names = [f"t{number}" for number in range(7)]
     desk.plan(*(todo(name, priority=-int(name[1])) for name in names))
     desk.outcomes(*(failed(name) for name in names))
@@ -105,9 +92,9 @@ HALTS: dict[str, tuple[dict[str, Any], dict[str, float], str, int]] = {
 
 
 @pytest.mark.parametrize("row", HALTS)
-def test_every_halt_stops_all_actions(desks: Desks, row: str) -> None:
+def test_every_halt_stops_all_actions(tmp_path: Path, row: str) -> None:
     outcome, budget, rule, status = HALTS[row]
-    desk = desks(row)
+    desk = Desk(tmp_path)
     desk.plan(todo("t"), todo("other"), todo("next"), metadata={"budget": budget})
     desk.outcomes(outcome, failed("other"), {**failed("next"), "state": "pending"})
     ran = desk.next()
@@ -141,8 +128,8 @@ ROUTES = {  # routing of the todo, category: role
 
 
 @pytest.fixture(scope="module")
-def routed(desks: Desks) -> Ran:
-    desk = desks("routed")
+def routed(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    desk = Desk(tmp_path_factory.mktemp("routed"))
     # A todo without a claim is ready and gets no repair, so all of these are claimed.
     todos = (
         todo(name, status="claimed", failure_routing=routing) for name, (routing, _, _) in ROUTES.items()
@@ -152,31 +139,20 @@ def routed(desks: Desks) -> Ran:
     return desk.next()
 
 
-REASONS = {
-    "key-implementation-bug": BUG,
-    "key-spec-mismatch": SPEC,
-    "key-timeout": SLOW,
-    "key-flaky-test": FLAKY,
-    "key-missing-dependency": LACKS,
-    "unknown-has-no-key": "test_failure",
-}
-
-
-def test_the_reason_of_a_branch_is_the_key_of_its_category(routed: Ran) -> None:
-    assert {row: routed.branch(row)["branch_reason"] for row in REASONS} == REASONS
+def test_routing_decides_the_role_of_a_branch_and_the_key_of_the_category_is_its_reason(
+    routed: Ran,
+) -> None:
+    for row, (_, category, role) in ROUTES.items():
+        branch, reason = routed.branch(row), CATEGORIES[Category(category)].routing_key or "test_failure"
+        assert (branch["agent_role"], branch["branch_reason"]) == (role, reason), row
     assert routed.branch("unknown-has-no-key")["max_debug_attempts"] == 1
-
-
-def test_routing_of_a_todo_by_category_or_key_decides_the_role(routed: Ran) -> None:
-    for row, (_, _, role) in ROUTES.items():
-        assert routed.branch(row)["agent_role"] == role, row
 
 
 # --- one outcome by itself -------------------------------------------------------------------------------
 
 
-def test_a_single_outcome_is_accepted_as_input(desks: Desks) -> None:
-    desk = desks("alone")
+def test_a_single_outcome_is_accepted_as_input(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
     step = json.loads((SEEDS / "step_spec.json").read_text(encoding="utf-8"))
     desk.write("plan.yaml", {"todo_list_id": "shop", "items": [step]})
     desk.write("outcomes.json", (SEEDS / "controller_outcome.json").read_text(encoding="utf-8"))
@@ -202,8 +178,8 @@ NOBODY: list[dict[str, Any]] = [
 ]
 
 
-def test_contradictory_outcomes_are_verified_again(desks: Desks) -> None:
-    desk = desks("both")
+def test_contradictory_outcomes_are_verified_again(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
     names = [f"both-{number}" for number in range(len(NOBODY))]
     desk.plan(*map(todo, names))
     desk.outcomes(*({**failed(each), **how} for each, how in zip(names, NOBODY, strict=True)))
@@ -212,8 +188,8 @@ def test_contradictory_outcomes_are_verified_again(desks: Desks) -> None:
     )
 
 
-def test_the_revised_plan_of_todos_with_odd_ids_is_valid(desks: Desks) -> None:
-    desk = desks("odd")
+def test_the_revised_plan_of_todos_with_odd_ids_is_valid(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
     names = ["-", "..", "--help", "A.b_c-9", "007", "on", "null", "x" * 200]
     desk.plan(*map(todo, names), metadata={"max_concurrent_branches": 9})
     desk.outcomes(*(failed(each, signature=f"*/ &\n{each}") for each in names))

@@ -74,7 +74,9 @@ def test_every_change_in_the_readme_is_reported_as_the_readme_shows(
     assert text.count(old) == 1
     (project.root / path).write_text(text.replace(old, new))
 
-    ran = project.verify()
+    confirmations = [] if "failed" in said else ["--planverify-confirm=0"]
+
+    ran = project.verify(*confirmations)
 
     assert ran.exit_code != 0
     shown = _settled(ran.output)

@@ -24,7 +24,7 @@ def test_a_run_killed_at_any_moment_is_resumed_to_the_correct_result(tmp_path: P
     killing = Killing(tmp_path, seed=2)
 
     for options in ((), ("--planverify-isolate",)) if FULL else ((),):
-        killing.round(4 if FULL else 3, *options)
+        killing.round(4 if FULL else 2, *options)
 
     assert killing.verdicts_found, "no kill came after a verdict"
 

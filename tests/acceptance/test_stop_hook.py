@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +11,13 @@ import pytest
 from baseline_samples import commit_all
 from example_project import Example, todo
 from module_project import PYTEST_INI
-from real_command import LEAN_TERMINAL, Finished, planverify_words
+from real_command import Finished, planverify_words
 from real_planner import Ran, forked
+from test_run_with_agents import run_forked, surroundings
 
 GREEN = "def test_it(): pass\n"
 RED = "def test_it(): assert 1 == 2\n"
+SIGN = todo("sign", requires_testing=False)
 LET_GO = Finished(exit_code=0, output="")
 
 
@@ -33,34 +33,35 @@ def told(**call: Any) -> str:
     return json.dumps({"session_id": "s", "hook_event_name": "Stop", **call})
 
 
-def stops(root: Path, env: dict[str, str] | None = None, **call: Any) -> Finished:
-    """Run the hook as an agent does when it stops. Standard output must be empty or JSON."""
-    scripts = str(Path(sys.executable).parent)
-    path = {"PATH": os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])}
-    done = subprocess.run(
+def stops(root: Path, **call: Any) -> Finished:
+    """Run the hook in a fork, as an agent does when it stops. Its output must be empty or JSON."""
+    done = run_forked(root, "hook", given=told(**call))
+    assert done.output == "" or json.loads(done.output) is not None
+    return done
+
+
+def test_the_hook_blocks_stopping_with_a_brief_until_all_todos_are_done(
+    shop: Example, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = subprocess.run(
         planverify_words("hook"),
-        cwd=root,
-        env={**os.environ, **LEAN_TERMINAL, **path, "PYTHONIOENCODING": "utf-8", **(env or {})},
-        input=told(**call),
+        cwd=shop.root,
+        env=surroundings(),
+        input=told(stop_hook_active=False),
         capture_output=True,
-        encoding="utf-8",
+        text=True,
         timeout=120,
         check=False,
     )
-    assert done.stdout == "" or json.loads(done.stdout) is not None
-    return Finished(exit_code=done.returncode, output=f"{done.stdout}{done.stderr}")
-
-
-def test_the_hook_blocks_stopping_with_a_brief_until_all_todos_are_done(shop: Example) -> None:
-    held = stops(shop.root, stop_hook_active=False)
-    assert held.exit_code == 2
-    assert held.output.startswith("planverify: not done.\n✗ failed draw")
-    assert "# Repair `draw`" in held.output
-    assert len(held.output) < 700 * 4
+    assert (held.returncode, held.stdout) == (2, "")
+    assert held.stderr.startswith("planverify: not done.\n✗ failed draw")
+    assert "# Repair `draw`" in held.stderr
+    assert len(held.stderr) < 700 * 4
 
     shop.write({"test_it.py": GREEN, "elsewhere/note.txt": ""})
-    project = {"CLAUDE_PROJECT_DIR": str(shop.root)}
-    assert stops(shop.root / "elsewhere", env=project, stop_hook_active=True) == LET_GO
+    shop.plan(todo("draw", "pytest test_it.py"), {**SIGN, "status": "claimed"})
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(shop.root))
+    assert stops(shop.root / "elsewhere", stop_hook_active=True) == LET_GO
 
 
 def stops_with_a_broken_plan(root: Path, *words: str, **call: Any) -> Ran:
@@ -108,13 +109,10 @@ def test_the_hook_does_not_block_for_questions_to_a_person(shop: Example) -> Non
 
 def test_the_hook_names_open_todos_without_checks_to_a_person(shop: Example) -> None:
     shop.write({"test_it.py": GREEN})
-    sign = todo("sign", requires_testing=False)
-    shop.plan(todo("draw", "pytest test_it.py"), sign)
+    shop.plan(todo("draw", "pytest test_it.py"), SIGN)
     done = stops(shop.root)
     assert done.exit_code == 0
     assert json.loads(done.output) == {"systemMessage": "planverify: not done, as nothing checks it: sign"}
-    shop.plan(todo("draw", "pytest test_it.py"), {**sign, "status": "claimed"})
-    assert stops(shop.root) == LET_GO
 
 
 def test_the_hook_does_not_block_after_a_violation_that_a_person_must_decide_on(shop: Example) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from baseline_samples import commit_all
 from real_command import Finished
-from test_run_with_agents import FILES, HONEST, agent, project, run, run_forked  # noqa: F401
+from test_run_with_agents import FILES, HONEST, agent, carry_out, project, run, run_forked  # noqa: F401
 from text_bundles import write_files
 
 from planner.planfile.tree import load_tree
@@ -35,7 +35,7 @@ class Worked:
     after: dict[str, str]
 
     def undo(self, *words: str) -> Finished:
-        return run(self.root, "undo", *words)
+        return run_forked(self.root, "undo", *words)
 
     @property
     def price(self) -> str:
@@ -64,7 +64,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Worked:
     work = HONEST
     for name in ("basket.py", "more.txt"):
         work += f"pathlib.Path('shop/{name}').write_text('# more')\n"
-    done = run(root, "run", "plan.yaml", "--dirty", "save", "--agent", agent(root, work))
+    done = carry_out(root, work, "--dirty", "save")
     assert done.exit_code == 0, str(done)
     assert "uncommitted work is kept: planverify undo restores it" in done.output
     assert tree(root)["shop/more.txt"] == "# more"
@@ -85,13 +85,13 @@ def test_undo_restores_the_files_from_before_the_run_and_can_be_undone(worked: W
     assert undone.exit_code == 0, str(undone)
     assert "the run shop: 3 files, shop/basket.py, shop/more.txt, shop/price.py" in undone.output
     assert tree(worked.root) == {**worked.before, "shop/notes.txt": "mine, and later\n"}
-    asked = run(worked.root, "next")
+    asked = run_forked(worked.root, "next")
     assert "changed since the run; the verdicts of price are out of date" in asked.output
     assert "executing: 0 of 1 todo done" in asked.output
-    assert "3 verifications, 1 run," in run(worked.root, "history").output  # next has begun no other
+    assert "3 verifications, 1 run," in run_forked(worked.root, "history").output  # next has begun no other
     assert worked.undo().exit_code == 4
     for words in (["status"], ["explain", "plan.yaml"], ["history"]):
-        assert run(worked.root, *words).exit_code == 0, words
+        assert run_forked(worked.root, *words).exit_code == 0, words
 
     again = re.search(r"planverify undo (plan.yaml --to \w+)", undone.output)
     assert again is not None
@@ -160,7 +160,7 @@ def test_a_killed_run_is_undone_and_a_run_without_changes_stays_resumable(projec
     )
     killed = run(project, "run", "plan.yaml", *only, agent(project, killer))
     assert killed.exit_code == -9, killed
-    undone = run(project, "undo", "plan.yaml")
+    undone = run_forked(project, "undo", "plan.yaml")
     assert undone.exit_code == 0, str(undone)
     assert tree(project) == before
     idle = ("--agent", agent(project, "raise SystemExit(1)"))
@@ -169,7 +169,7 @@ def test_a_killed_run_is_undone_and_a_run_without_changes_stays_resumable(projec
 
     waiting = run_forked(project, "run", "plan.yaml", "--only", "price", *idle)
     assert waiting.exit_code == 11, waiting
-    undone = run(project, "undo", "plan.yaml")
+    undone = run_forked(project, "undo", "plan.yaml")
     assert (undone.exit_code, "there is nothing to undo" in undone.output) == (0, True), str(undone)
     resumed = run_forked(project, "run", "plan.yaml", *idle, "--resume")
     assert resumed.exit_code == 11, resumed

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 from real_command import outer_environment, unmeasured
 from real_planner import forked
@@ -42,7 +43,7 @@ PLUGINS_OF_A_READER = (
 )
 """Plugins loaded by name: autoloading all that the tests need takes more than half of a short run."""
 
-WITHOUT_SHELL = re.compile(r"planner [^<>|&;$]*|export \w+=\w*")
+WITHOUT_SHELL = re.compile(r"(planner|planverify) [^<>|&;$]*( < [\w.]+)?( > [\w.]+)?|export \w+=\w*")
 """Lines of a script that mean the same without a shell."""
 
 
@@ -112,7 +113,7 @@ def live_through(page: Path, folder: Path, info: str) -> int:
 def run(command: str, cwd: Path) -> tuple[int, str]:
     """Run a command as a reader would in the active virtual environment; return its status and output.
 
-    Forks run `planner`, also in a script, where no shell is needed.
+    Forks run `planner` and `planverify`, also in a script, where no shell is needed.
     """
     lines = (cwd / command[3:]).read_text().splitlines() if command.startswith("sh ") else [command]
     if all(map(WITHOUT_SHELL.fullmatch, lines)):
@@ -132,16 +133,22 @@ def run(command: str, cwd: Path) -> tuple[int, str]:
 
 
 def run_forked(lines: list[str], cwd: Path) -> tuple[int, str]:
-    """Run `planner` in a fork for each line, with the variables of lines that export one."""
+    """Run the program of each line in a fork, with the variables of lines that export one."""
     env, status, printed = environment_of_a_reader(), 0, ""
     for line in lines:
-        program, *words = shlex.split(line)
+        command, _, target = line.partition(" > ")
+        command, _, source = command.partition(" < ")
+        program, *words = shlex.split(command)
         if program == "export":
             name, _, value = words[0].partition("=")
             env[name] = value
-        else:
-            ran = forked(words, cwd, env=env, merged=True)
-            status, printed = ran.status, printed + ran.out
+            continue
+        given = (cwd / source).read_text() if source else ""
+        with patch.dict(os.environ, env, clear=True):
+            ran = forked(words, cwd, given, program=program)
+        if target:
+            (cwd / target).write_text(ran.out)
+        status, printed = ran.status, printed + ("" if target else ran.out) + ran.err
     return status, printed
 
 

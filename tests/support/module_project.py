@@ -19,10 +19,10 @@ addopts = -p pytest_planverify.plugin --planverify-confirm=0
 
 
 def write_module_project(
-    root: Path, names: Iterable[str], more: Mapping[str, str], *, limited: bool = True
+    root: Path, names: Iterable[str], more: Mapping[str, str], *, limited: bool = True, metadata: str = "{}"
 ) -> None:
     """Write the project, and ``more`` files; ``limited`` todos may change only their own module."""
-    plan = "todo_list_id: shop\nitems:\n"
+    plan = f"todo_list_id: shop\nmetadata: {metadata}\nitems:\n"
     files = {"shop/__init__.py": "", "pytest.ini": PYTEST_INI, **more}
     for name in names:
         plan += f"  - id: {name}\n    title: The module {name} knows its name\n"

@@ -120,24 +120,22 @@ def run_pytest(
     return Finished(exit_code=done.returncode, output=done.stdout)
 
 
-def planverify_words(*words: str, program: str = "pytest_planverify.cli") -> list[str]:
+def planverify_words(*words: str) -> list[str]:
     """Return the command line of `planverify WORDS`, with coverage of the first process only.
 
     Its child processes verify plans, as `run_pytest` does.
     """
     start = (
         f"import os; [os.environ.pop(name, None) for name in {MEASURING}]; "
-        f"from {program} import main; main()"
+        "from pytest_planverify.cli import main; main()"
     )
     return [sys.executable, "-c", start, *words]
 
 
-def planverify(
-    *words: str, cwd: Path, program: str = "pytest_planverify.cli"
-) -> subprocess.CompletedProcess[str]:
+def planverify(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run `planverify WORDS` in a separate process, without plugin autoloading."""
     return subprocess.run(
-        planverify_words(*words, program=program),
+        planverify_words(*words),
         cwd=cwd,
         env={**os.environ, **LEAN_TERMINAL},
         capture_output=True,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import planner_command
 from real_command import LEAN_TERMINAL
@@ -62,19 +62,27 @@ def planner(*words: str, cwd: Path, env: dict[str, str] | None = None) -> Ran:
     return ran
 
 
-def spawned(words: Sequence[str], cwd: Path, env: dict[str, str]) -> Ran:
-    """Run the command in a new interpreter with that environment."""
+def spawned(
+    words: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    *,
+    command: Sequence[str] = (sys.executable, "-m", "planner"),
+    stdout: int | IO[str] = subprocess.PIPE,
+) -> Ran:
+    """Run the command in a new interpreter, with these variables and this standard output."""
     done = subprocess.run(
-        [sys.executable, "-m", "planner", *words],
+        [*command, *words],
         cwd=cwd,
-        env={**os.environ, **LEAN_TERMINAL, **env},
+        env={**os.environ, **LEAN_TERMINAL, **(env or {})},
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
         encoding="utf-8",
         timeout=300,
         check=False,
     )
-    return Ran(done.returncode, done.stdout, done.stderr)
+    return Ran(done.returncode, done.stdout or "", done.stderr)
 
 
 def forked(

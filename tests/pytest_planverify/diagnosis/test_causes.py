@@ -1,4 +1,3 @@
-# ruff: noqa: E501 (a case is one line)
 """Grouping of failures by cause, and the order of causes: those that hide others come first."""
 
 import random
@@ -158,22 +157,48 @@ SYNTAX_OF_MYPY = Finding(path="shop/tax.py", line=3, code="syntax", message="inv
 UNUSED = Finding(path="shop/cart.py", line=3, code="F401", message="unused import")
 
 ONE_FAULT: dict[str, tuple[Evidence, ...]] = {
-    "one module cannot be imported in two files": (missing("a", "yaml"), missing("b", "yaml", frame("shop/conf.py", "<module>"))),
-    "a name that a module lacks, imported and looked up": (no_name("a", "total"), lacking("b", "module shop.cart", "total"), lacking("c", "module shop.cart", "total", SHOW)),
-    "an attribute that a class lacks": (lacking("b", "shop.cart.Cart", "lines"), lacking("c", "shop.cart.Cart", "lines", SHOW)),
-    "a file that does not parse, by pytest, linter and type checker": (unparsed("a"), complained("ruff", SYNTAX), complained("mypy", SYNTAX_OF_MYPY, purpose="type_check")),
+    "one module cannot be imported in two files": (
+        missing("a", "yaml"),
+        missing("b", "yaml", frame("shop/conf.py", "<module>")),
+    ),
+    "a name that a module lacks, imported and looked up": (
+        no_name("a", "total"),
+        lacking("b", "module shop.cart", "total"),
+        lacking("c", "module shop.cart", "total", SHOW),
+    ),
+    "an attribute that a class lacks": (
+        lacking("b", "shop.cart.Cart", "lines"),
+        lacking("c", "shop.cart.Cart", "lines", SHOW),
+    ),
+    "a file that does not parse, by pytest, linter and type checker": (
+        unparsed("a"),
+        complained("ruff", SYNTAX),
+        complained("mypy", SYNTAX_OF_MYPY, purpose="type_check"),
+    ),
     "a fixture that does not exist": (unfound("a", "shop"), unfound("b", "shop")),
     "one fixture": (refused("a"), refused("b", why="worse", kind="KeyError")),
-    "one function of the product, other messages": (raised("a", TAX, message="no such key"), raised("b", TOTAL, TAX, message="what is this")),
+    "one function of the product, other messages": (
+        raised("a", TAX, message="no such key"),
+        raised("b", TOTAL, TAX, message="what is this"),
+    ),
     "one helper of the tests": (raised("a", MADE), raised("b", MADE, message="something else here")),
     "arguments that one function does not take": (
         raised("a", kind="TypeError", message="rate() missing 1 required positional argument: 'x'"),
         raised("b", TOTAL, kind="TypeError", message="rate() got an unexpected keyword argument 'y'"),
     ),
-    "one function gives the value, as pytest shows it": (asserted("a", TWO, TAX, SUM), asserted("b", "assert 5 == 7\n +  where 5 = rate(2)", TAX, SUM)),
+    "one function gives the value, as pytest shows it": (
+        asserted("a", TWO, TAX, SUM),
+        asserted("b", "assert 5 == 7\n +  where 5 = rate(2)", TAX, SUM),
+    ),
     "one method gives the value": (asserted("a", METHOD, CART), asserted("b", PROPERTY, CART, TAX)),
-    "the only function that a test names": (asserted("a", "assert 3 == 4", TAX, source="assert got == 4"), asserted("b", "assert 8 == 9", TAX, source="assert wanted == given")),
-    "a function that refuses good values and takes bad ones": (raised("a", TAX, kind="ValueError"), asserted("b", "DID NOT RAISE", TAX, source="with pytest.raises(ValueError):")),
+    "the only function that a test names": (
+        asserted("a", "assert 3 == 4", TAX, source="assert got == 4"),
+        asserted("b", "assert 8 == 9", TAX, source="assert wanted == given"),
+    ),
+    "a function that refuses good values and takes bad ones": (
+        raised("a", TAX, kind="ValueError"),
+        asserted("b", "DID NOT RAISE", TAX, source="with pytest.raises(ValueError):"),
+    ),
     "a value that the test cannot use": (
         asserted("a", TWO, TAX),
         failed(
@@ -187,9 +212,12 @@ ONE_FAULT: dict[str, tuple[Evidence, ...]] = {
         ),
     ),
     "a name that a module of the product no longer binds": (unbound("a", "net"), unbound("b", "gross")),
-    "a test file that a command and the artifacts want": (absent("tests/test_a.py"), unselected("tests/test_a.py")),
+    "a test file that a command and the artifacts want": (
+        absent("tests/test_a.py"),
+        unselected("tests/test_a.py"),
+    ),
     "one artifact that two todos want": (absent("out/a.json"), absent("out/a.json")),
-}  # fmt: skip
+}
 
 CHECK = frame("tests/tools.py", "check")
 ATTRIBUTE_OF_NONE = {
@@ -203,23 +231,53 @@ TWO_FAULTS: dict[str, tuple[Evidence, Evidence]] = {
     "other modules": (missing("a", "yaml"), missing("b", "toml")),
     "other names of one module": (no_name("a", "total"), no_name("b", "net")),
     "other files that do not parse": (unparsed("a", "shop/tax.py"), unparsed("b", "shop/cart.py")),
-    "a linter that complains of more than the file that does not parse": (unparsed("a"), complained("ruff", SYNTAX, UNUSED)),
+    "a linter that complains of more than the file that does not parse": (
+        unparsed("a"),
+        complained("ruff", SYNTAX, UNUSED),
+    ),
     "other fixtures that do not exist": (unfound("a", "shop"), unfound("b", "till")),
     "other fixtures of one conftest": (refused("a"), refused("b", "database")),
     "other functions of one module": (raised("a", TAX), raised("b", SUM)),
-    "functions of one name in other files": (raised("a", frame("shop/tax.py", "parse")), raised("b", frame("shop/cart.py", "parse"))),
-    "two assertions through one helper of the tests": (raised("a", CHECK, kind="AssertionError", message="no rows"), raised("b", CHECK, kind="AssertionError", message="no columns")),
-    "values of two functions that both tests name": (asserted("a", TWO, TAX, SUM), asserted("b", "assert 5 == 7\n +  where 5 = with_tax(2)", TAX, SUM)),
-    "values that any of two functions may have given": (asserted("a", "assert 3 == 4", TAX, SUM, source="assert got == 4"), asserted("b", "assert 5 == 7", TAX, SUM, source="assert got == 7")),
-    "other methods of one class": (asserted("a", METHOD, CART), asserted("b", METHOD.replace("total", "net"), CART)),
-    "an attribute of None in two tests": (raised("a", **ATTRIBUTE_OF_NONE), raised("b", **ATTRIBUTE_OF_NONE)),
+    "functions of one name in other files": (
+        raised("a", frame("shop/tax.py", "parse")),
+        raised("b", frame("shop/cart.py", "parse")),
+    ),
+    "two assertions through one helper of the tests": (
+        raised("a", CHECK, kind="AssertionError", message="no rows"),
+        raised("b", CHECK, kind="AssertionError", message="no columns"),
+    ),
+    "values of two functions that both tests name": (
+        asserted("a", TWO, TAX, SUM),
+        asserted("b", "assert 5 == 7\n +  where 5 = with_tax(2)", TAX, SUM),
+    ),
+    "values that any of two functions may have given": (
+        asserted("a", "assert 3 == 4", TAX, SUM, source="assert got == 4"),
+        asserted("b", "assert 5 == 7", TAX, SUM, source="assert got == 7"),
+    ),
+    "other methods of one class": (
+        asserted("a", METHOD, CART),
+        asserted("b", METHOD.replace("total", "net"), CART),
+    ),
+    "an attribute of None in two tests": (
+        raised("a", **ATTRIBUTE_OF_NONE),
+        raised("b", **ATTRIBUTE_OF_NONE),
+    ),
     "what was met while another was handled elsewhere": (handled("a", "net"), handled("b", "gross")),
-    "other functions that do not come to an end": (endless("a", "Timeout"), endless("b", "Timeout", "gross")),
-    "names that no module is known to lack": (unbound("a", "net", module=None), unbound("b", "gross", module=None)),
+    "other functions that do not come to an end": (
+        endless("a", "Timeout"),
+        endless("b", "Timeout", "gross"),
+    ),
+    "names that no module is known to lack": (
+        unbound("a", "net", module=None),
+        unbound("b", "gross", module=None),
+    ),
     "another test file": (absent("tests/test_a.py"), unselected("tests/test_b.py")),
     "other artifacts": (absent("out/a.json"), absent("out/b.json")),
-    "a test file, and a command that wants another, too": (absent("tests/test_a.py"), unselected("tests/test_a.py", "tests/test_b.py")),
-}  # fmt: skip
+    "a test file, and a command that wants another, too": (
+        absent("tests/test_a.py"),
+        unselected("tests/test_a.py", "tests/test_b.py"),
+    ),
+}
 
 
 def causes_of(*evidence: Evidence) -> int:
@@ -320,14 +378,26 @@ def flaky(file: str) -> Evidence:
 
 
 FIRST: dict[str, tuple[SeenFailure, SeenFailure]] = {
-    "a syntax error before an assertion of an earlier todo": (seen("b", unparsed("b")), seen("a", wrong("a"))),
+    "a syntax error before an assertion of an earlier todo": (
+        seen("b", unparsed("b")),
+        seen("a", wrong("a")),
+    ),
     "a set-up before an assertion": (seen("b", refused("b")), seen("a", wrong("a"))),
     "an earlier todo before a later one": (seen("a", wrong("z")), seen("b", wrong("a"))),
     "what is red every time before what is not": (seen("c", wrong("c")), seen("a", flaky("a"))),
-    "what tests found before what a linter remarks": (seen("c", wrong("c")), seen("a", complained("ruff", UNUSED), category=Category.LINT_ERROR)),
-    "the environment that everything needs before the code": (seen("a", refused("a"), category=Category.ENVIRONMENT_ERROR), seen("a", unparsed("b"))),
-    "a violation before everything": (seen("c", wrong("c"), category=Category.HYGIENE_VIOLATION), seen("a", unparsed("b"))),
-}  # fmt: skip
+    "what tests found before what a linter remarks": (
+        seen("c", wrong("c")),
+        seen("a", complained("ruff", UNUSED), category=Category.LINT_ERROR),
+    ),
+    "the environment that everything needs before the code": (
+        seen("a", refused("a"), category=Category.ENVIRONMENT_ERROR),
+        seen("a", unparsed("b")),
+    ),
+    "a violation before everything": (
+        seen("c", wrong("c"), category=Category.HYGIENE_VIOLATION),
+        seen("a", unparsed("b")),
+    ),
+}
 
 
 @pytest.mark.parametrize("pair", FIRST.values(), ids=FIRST)

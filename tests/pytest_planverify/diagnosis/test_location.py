@@ -1,4 +1,3 @@
-# ruff: noqa: E501 (a case is one line)
 """The function that is reported as the place of a failure."""
 
 from typing import Any
@@ -87,19 +86,49 @@ CODE = REMARK.model_copy(update={"text": "@@\n+\n+TAX = 1\n"})
 
 UNREAD = hunk(None, path="scratch.py").model_copy(update={"is_unread": True})
 FIRST: dict[str, tuple[str | None, Evidence]] = {
-    "a changed function whose line only red tests executed": ("_sum", failure(executed=ONLY_RED, hunks=tuple(map(hunk, ("total", "_sum", "_rate"))))),
+    "a changed function whose line only red tests executed": (
+        "_sum",
+        failure(executed=ONLY_RED, hunks=tuple(map(hunk, ("total", "_sum", "_rate")))),
+    ),
     "changed code of the module": (None, failure(executed=(ran("Cart.add"),), hunks=(hunk(None),))),
     "an added line of code": (None, failure(executed=(ran("_sum"),), hunks=(CODE,))),
     "not an added comment": ("_sum", failure(executed=(ran("_sum"),), hunks=(REMARK,))),
     "without a change, what few green tests executed": ("_sum", failure(executed=UNCHANGED)),
-    "what returned the object that an assertion finds false": ("between", failure(executed=(ran("Refusal.__bool__"), ran("between")))),
-    "without a change, what raised": ("_rate", failure(of_shop("total"), of_shop("_rate"), executed=UNCHANGED)),
-    "a changed function that encloses an executed one": ("cached", failure(executed=(ran("cached.<locals>.wrapper"),), hunks=(hunk("cached"),))),
-    "an executed function before a changed one that was not": ("total", failure(of_shop("total"), executed=(ran("total"),), hunks=(hunk("spare", path="other.py"),))),
-    "an executed function before a changed module that was not read": ("total", failure(of_shop("total"), executed=(ran("total"),), hunks=(UNREAD,))),
-    "a change that mentions a missing name": (None, failed(error("ImportError", "", TEST, name="total"), hunks=(written("-    return 1\n+    return 2", "spare"), written("-def total(x):\n+def sum_of(x):")))),
-    "of equally suspicious functions, the enclosed one": ("create_app.view", failure(executed=(ran("create_app"), ran("create_app.<locals>.view")))),
-}  # fmt: skip
+    "what returned the object that an assertion finds false": (
+        "between",
+        failure(executed=(ran("Refusal.__bool__"), ran("between"))),
+    ),
+    "without a change, what raised": (
+        "_rate",
+        failure(of_shop("total"), of_shop("_rate"), executed=UNCHANGED),
+    ),
+    "a changed function that encloses an executed one": (
+        "cached",
+        failure(executed=(ran("cached.<locals>.wrapper"),), hunks=(hunk("cached"),)),
+    ),
+    "an executed function before a changed one that was not": (
+        "total",
+        failure(of_shop("total"), executed=(ran("total"),), hunks=(hunk("spare", path="other.py"),)),
+    ),
+    "an executed function before a changed module that was not read": (
+        "total",
+        failure(of_shop("total"), executed=(ran("total"),), hunks=(UNREAD,)),
+    ),
+    "a change that mentions a missing name": (
+        None,
+        failed(
+            error("ImportError", "", TEST, name="total"),
+            hunks=(
+                written("-    return 1\n+    return 2", "spare"),
+                written("-def total(x):\n+def sum_of(x):"),
+            ),
+        ),
+    ),
+    "of equally suspicious functions, the enclosed one": (
+        "create_app.view",
+        failure(executed=(ran("create_app"), ran("create_app.<locals>.view"))),
+    ),
+}
 
 
 @pytest.mark.parametrize(("first", "evidence"), FIRST.values(), ids=FIRST)
@@ -111,12 +140,21 @@ IN_TEST_FILE = hunk("test_total", "tests/test_shop.py", Side.TEST)
 DATA = tuple(hunk(None, f"tests/data/{number}.ics", Side.TEST) for number in range(MOST_CANDIDATES))
 RED = {"executed": (ran("total").model_copy(update={"red": 1}),), "red_tests": 1}
 PATHS: dict[str, tuple[Evidence, list[str]]] = {
-    "a changed test after the product": (failure(executed=(ran("_sum"),), hunks=(IN_TEST_FILE, hunk("_sum"))), ["shop.py", "tests/test_shop.py"]),
-    "data of tests after the product": (failure(executed=(ran("_sum"),), hunks=DATA), ["shop.py", "tests/data/0.ics"]),
+    "a changed test after the product": (
+        failure(executed=(ran("_sum"),), hunks=(IN_TEST_FILE, hunk("_sum"))),
+        ["shop.py", "tests/test_shop.py"],
+    ),
+    "data of tests after the product": (
+        failure(executed=(ran("_sum"),), hunks=DATA),
+        ["shop.py", "tests/data/0.ics"],
+    ),
     "changed constants first": (failed(hunks=(hunk(None, "limits.py"),), **RED), ["limits.py"]),
-    "constants of a changed class first": (failed(hunks=(hunk("Kind", "limits.py"),), **RED), ["limits.py"]),
+    "constants of a changed class first": (
+        failed(hunks=(hunk("Kind", "limits.py"),), **RED),
+        ["limits.py"],
+    ),
     "no function that was not executed": (failed(hunks=(hunk("unused", "limits.py"),), **RED), ["shop.py"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("evidence", "paths"), PATHS.values(), ids=PATHS)
@@ -317,30 +355,129 @@ BOTH_TOLD = (
 RENAMED = written("-def total(items):\n+def sum(items):", "sum", CART)
 ELSEWHERE = {"executed": (ran("x"),), "red_tests": 1, "changed": changed("shop/price.py")}
 LOCATED: dict[str, tuple[Evidence, str, str]] = {
-    "code that asks for an attribute before the getattr that lacks it": (failed(NO_TOTL, **RUN | {"executed": (ran("bill"), ran("Cart.__getattr__"))}), "shop.py:10 bill", ""),
-    "both signatures of a mismatched call are told": (called(promised="total(items, currency='EUR')", actual_signature="total(items)"), "shop/cart.py:4 total", BOTH_TOLD),
-    "a call that does not match code and contract": (called(promised="total(items)", actual_signature="total(items)"), "tests/test_cart.py:5 test_total", "promises total(items). The code agrees, but the test calls it differently."),
+    "code that asks for an attribute before the getattr that lacks it": (
+        failed(NO_TOTL, **RUN | {"executed": (ran("bill"), ran("Cart.__getattr__"))}),
+        "shop.py:10 bill",
+        "",
+    ),
+    "both signatures of a mismatched call are told": (
+        called(promised="total(items, currency='EUR')", actual_signature="total(items)"),
+        "shop/cart.py:4 total",
+        BOTH_TOLD,
+    ),
+    "a call that does not match code and contract": (
+        called(promised="total(items)", actual_signature="total(items)"),
+        "tests/test_cart.py:5 test_total",
+        "promises total(items). The code agrees, but the test calls it differently.",
+    ),
     "an attribute of a module": (lacking(), CART, ""),
     "an attribute of a package": (lacking("module shop"), "shop/__init__.py", ""),
     "an attribute of a class": (lacking("shop.cart.Cart"), CART, ""),
     "an attribute of an unknown module": (lacking("module other"), TEST_FILE, ""),
-    "a constructor that cannot be called so": (called("Cart.__init__() missing 1 required positional argument: 'owner'", frame("shop/price.py", "price"), CLASS), CART, "Cart (shop/cart.py:3) cannot be called as test_total"),
-    "a method, which is not named by its class": (called("Cart.add() got an unexpected keyword argument 'owner'", CLASS), CART, "Cart.add cannot be called as test_total"),
-    "the definition of a mismatched call, whatever was executed": (called(**ELSEWHERE), "shop/cart.py:4 total", ""),
-    "the change of a mismatched call, whatever was executed": (called(**ELSEWHERE, hunks=(hunk("total", CART),)), "shop/cart.py:12 total", ""),
-    "no change of another function for a missing parameter": (called(hunks=(hunk("other", CART),)), "shop/cart.py:4 total", ""),
-    "no change of another function for a missing name": (unimported(IN_TEST, hunk("other", CART), name="total"), CART, ""),
-    "the change of the function that the product called": (failed(NO_OWNER_OF_BILL, hunks=(hunk("Cart.__init__", CART), hunk("other", CART)), **RUN), "shop/cart.py:12 Cart.__init__", ""),
-    "the change of the called function among others of its class": (called(NO_OWNER, CLASS, hunks=tuple(hunk(name, CART) for name in ("Cart", "Cart.__init__", None)), executed=(ran("x"),)), "shop/cart.py:12 Cart.__init__", ""),
-    "no change of a method of the same name in another file": (called(NO_OWNER, CLASS, hunks=(hunk("Cart", CART), hunk("Cart.__init__", "shop/old.py")), executed=(ran("x"),)), "shop/cart.py:12 Cart", ""),
-    "the change that removed a missing name among others of its file": (lacking(hunks=(written("-import math", path=CART), written("-    see total\n+    see sum", "bill", CART), written("-def total(items):\n-", "sum", CART))), "shop/cart.py:12 sum", ""),
-    "the change that removed the import of a missing name before executed changes": (lacking(hunks=(UNIMPORTED, hunk("main", CART)), executed=(ran("main").model_copy(update={"path": CART}),), red_tests=1), "shop/cart.py:12 None", LOST),
-    "a removed name that the product imports": (unimported(BILL, RENAMED), "", f"shop.cart has no total, which shop/bill.py:2 imports: {LOST}."),
-    "a name that the product imports, but nothing removed": (unimported(BILL), "", "shop.cart has no total, which shop/bill.py:2 imports: add it, or correct the name."),
+    "a constructor that cannot be called so": (
+        called(
+            "Cart.__init__() missing 1 required positional argument: 'owner'",
+            frame("shop/price.py", "price"),
+            CLASS,
+        ),
+        CART,
+        "Cart (shop/cart.py:3) cannot be called as test_total",
+    ),
+    "a method, which is not named by its class": (
+        called("Cart.add() got an unexpected keyword argument 'owner'", CLASS),
+        CART,
+        "Cart.add cannot be called as test_total",
+    ),
+    "the definition of a mismatched call, whatever was executed": (
+        called(**ELSEWHERE),
+        "shop/cart.py:4 total",
+        "",
+    ),
+    "the change of a mismatched call, whatever was executed": (
+        called(**ELSEWHERE, hunks=(hunk("total", CART),)),
+        "shop/cart.py:12 total",
+        "",
+    ),
+    "no change of another function for a missing parameter": (
+        called(hunks=(hunk("other", CART),)),
+        "shop/cart.py:4 total",
+        "",
+    ),
+    "no change of another function for a missing name": (
+        unimported(IN_TEST, hunk("other", CART), name="total"),
+        CART,
+        "",
+    ),
+    "the change of the function that the product called": (
+        failed(NO_OWNER_OF_BILL, hunks=(hunk("Cart.__init__", CART), hunk("other", CART)), **RUN),
+        "shop/cart.py:12 Cart.__init__",
+        "",
+    ),
+    "the change of the called function among others of its class": (
+        called(
+            NO_OWNER,
+            CLASS,
+            hunks=tuple(hunk(name, CART) for name in ("Cart", "Cart.__init__", None)),
+            executed=(ran("x"),),
+        ),
+        "shop/cart.py:12 Cart.__init__",
+        "",
+    ),
+    "no change of a method of the same name in another file": (
+        called(
+            NO_OWNER,
+            CLASS,
+            hunks=(hunk("Cart", CART), hunk("Cart.__init__", "shop/old.py")),
+            executed=(ran("x"),),
+        ),
+        "shop/cart.py:12 Cart",
+        "",
+    ),
+    "the change that removed a missing name among others of its file": (
+        lacking(
+            hunks=(
+                written("-import math", path=CART),
+                written("-    see total\n+    see sum", "bill", CART),
+                written("-def total(items):\n-", "sum", CART),
+            )
+        ),
+        "shop/cart.py:12 sum",
+        "",
+    ),
+    "the change that removed the import of a missing name before executed changes": (
+        lacking(
+            hunks=(UNIMPORTED, hunk("main", CART)),
+            executed=(ran("main").model_copy(update={"path": CART}),),
+            red_tests=1,
+        ),
+        "shop/cart.py:12 None",
+        LOST,
+    ),
+    "a removed name that the product imports": (
+        unimported(BILL, RENAMED),
+        "",
+        f"shop.cart has no total, which shop/bill.py:2 imports: {LOST}.",
+    ),
+    "a name that the product imports, but nothing removed": (
+        unimported(BILL),
+        "",
+        "shop.cart has no total, which shop/bill.py:2 imports: add it, or correct the name.",
+    ),
     "a removed import of the file in which the name is undefined": (undefined(CART), "", f": {LOST}."),
     "no removed import of another file": (undefined("shop/bill.py"), "", "not defined."),
-    "the class that lacks a name that several changes removed": (lacking("class shop.cart.Cart", "limit", hunks=(written("-    limit = 3", "Cart", CART), written("-    limit = 3", "Bill", "shop/bill.py"))), CART, "the change at shop/cart.py:12 removed it"),
-}  # fmt: skip
+    "the class that lacks a name that several changes removed": (
+        lacking(
+            "class shop.cart.Cart",
+            "limit",
+            hunks=(
+                written("-    limit = 3", "Cart", CART),
+                written("-    limit = 3", "Bill", "shop/bill.py"),
+            ),
+        ),
+        CART,
+        "the change at shop/cart.py:12 removed it",
+    ),
+}
 
 
 @pytest.mark.parametrize(("evidence", "location", "said"), LOCATED.values(), ids=LOCATED)
