@@ -479,6 +479,16 @@ def test_a_case_with_checks_of_its_own_may_end_a_test() -> None:
     assert of_red_tests(with_tests(EQUAL, "if not parts:\n        return\n    " + EQUAL)) != set()
 
 
+def test_methods_that_a_protocol_declares_are_no_helpers() -> None:
+    tests = (
+        "class Checks(Protocol):\n    def assertRaises(self, kind): ...\n\nclass Common(Checks):\n"
+        "    def test_one(self):\n        with self.assertRaises(ValueError):\n            split(1)\n"
+    )
+    tree = {**TREE, "tests/test_case.py": tests}
+    change = {"tests/test_case.py": tests.replace("with self.assertRaises(ValueError)", "if True")}
+    assert of_red_tests(change, tree) == {"assertion-void", "assertions-fewer"}
+
+
 def test_equal_results_of_equal_calls_may_be_one_check_of_several() -> None:
     assert of_red_tests(with_tests("len(parts) == 2", 'split("a") == split("a")')) == set()
 
