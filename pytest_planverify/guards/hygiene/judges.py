@@ -86,7 +86,8 @@ def judge_findings(changes: TreeDifferences) -> Iterator[HygieneSignal]:
     }
     # Names and bodies of new tests: a test that disappeared from one file may have moved to another, also
     # to a class there from which test classes inherit it.
-    modules = (changes.module(path, now=True) for path in tests)
+    judges = (path for path in changes.new if path.endswith(".py") and changes.kind(path) in PYTHON_JUDGES)
+    modules = (changes.module(path, now=True) for path in (judges if tests else ()))
     bases = frozenset[str]().union(*(module.bases for module in modules if module is not None))
     added = frozenset(
         text
@@ -199,7 +200,9 @@ def _losses(
             nodeid=nodeid, before=before, after=min(after, default=None),
         )  # fmt: skip
 
-    missing, extra = was.checks - unit.checks, unit.checks - was.checks
+    guarded = unit.burdens["assertion-void"] & _conditional_checks(was.node, unit.node, now)
+    kept = unit.checks + Counter(guarded)
+    missing, extra = was.checks - kept, kept - was.checks
     if missing:  # they may have moved to a new test, or to a helper
         # What moved to a test that has further reasons why it cannot fail is lost.
         fresh = [each for each in fresh if _can_fail_like(each[0], was)]
@@ -214,22 +217,25 @@ def _losses(
         if re.search(rf"\b{name}\(", "\n".join(unit.checks)):
             yield finding("assertion-void", f"asks {name} of its own file instead of the imported one")
     for sign, problem in _DISARMED.items():
-        new = unit.burdens[sign] - was.burdens[sign]
+        new = unit.burdens[sign] - was.burdens[sign] - guarded
         # A check that always holds is a loss only if it took the place of another one: a new comparison of
         # a value with itself may test reflexivity.
         if new and (missing or sign != "assertion-void"):
             yield finding(sign, problem, new)
-    checks_nothing = was.checks and not unit.checks and not unit.burdens["assertion-void"]
+    checks_nothing = was.checks and not kept and not unit.burdens["assertion-void"]
     if checks_nothing and not extra and not _calls_a_check(unit.node, now):
         yield finding("assertion-void", "no longer asserts anything")
     if 0 < unit.cases < was.cases:
         yield finding("assertions-fewer", f"has {unit.cases} instead of {was.cases} cases")
     is_less = extra.total() < missing.total() and not (
         _compares_whole(missing, extra)
+    constants = _constants(was.node)
         or _has_values(_table(unit.node, extra, now), missing)
         or any(_has_values(table, missing) for _, table in fresh)
         # A helper gets what it compares as arguments, so that one equality may replace several checks.
         or (unit.is_helper and any(_EXACT.search(text) for text in extra))
+        # Of equal checks of several values, one in a loop over these may remain.
+        or (kept.keys() >= missing.keys() and set() < constants <= _table(unit.node, kept, now))
     )
     if is_less or _is_looser(missing, extra):
         yield finding("assertions-fewer", "asserts less", extra, min(missing))
@@ -239,6 +245,27 @@ def _losses(
 
 def _can_fail_like(test: _TestUnit, was: _TestUnit) -> bool:
     """Return whether a test has no reason why it cannot fail that an earlier one did not have."""
+def _conditional_checks(was: Function, test: Function, module: Module) -> set[str]:
+    """Return the checks that were made on a condition, and now follow a return on its contrary."""
+    blocks = [(each, *_affirmed(each.test)) for each in ast.walk(was) if isinstance(each, ast.If)]
+    found: list[set[str]] = []
+    for guard in (each for each in test.body if isinstance(each, ast.If)):
+        text, is_true = _affirmed(guard.test)
+        under = [
+            part for each, of, holds in blocks if (of, not holds) == (text, is_true) for part in each.body
+        ]
+        if isinstance(guard.body[0], ast.Return):
+            found.append({check for part in under for _, check in _checks(part, module)})
+    return found[0].intersection(*found) if found else set()
+
+
+def _affirmed(condition: ast.expr) -> tuple[str, bool]:
+    """Return the source of a condition without its negation, and whether it had none."""
+    text = ast.unparse(condition)
+    plain = text.removeprefix("not ").replace(" is not ", " is ").replace(" != ", " == ")
+    return plain, text == plain
+
+
     # Its checks are without those that always hold.
     return all(test.burdens[sign] <= was.burdens[sign] for sign in _DISARMED.keys() - {"assertion-void"})
 
@@ -333,8 +360,11 @@ def _table(test: Function, checks: Iterable[str], module: Module) -> frozenset[s
     if not is_loop or not any(_EXACT.search(text) and not _is_loose(text) for text in checks):
         return frozenset()
     tables = [test, *(module.constants[name] for name in _names_in(test) & module.constants.keys())]
-    nodes = (each for table in tables for each in ast.walk(table))
-    return frozenset(_literal(each.value) for each in nodes if isinstance(each, ast.Constant))
+    return frozenset[str]().union(*map(_constants, tables))
+
+
+def _constants(node: ast.AST) -> frozenset[str]:
+    return frozenset(_literal(each.value) for each in ast.walk(node) if isinstance(each, ast.Constant))
 
 
 def _literal(value: object) -> str:

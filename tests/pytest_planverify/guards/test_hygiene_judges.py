@@ -479,6 +479,27 @@ def test_a_case_with_checks_of_its_own_may_end_a_test() -> None:
     assert of_red_tests(with_tests(EQUAL, "if not parts:\n        return\n    " + EQUAL)) != set()
 
 
+@pytest.mark.parametrize(
+    ("condition", "is_found"),
+    [("parts is None", False), ("parts is not None", True), ("parts != ['']", True)],
+)
+def test_a_return_may_replace_the_contrary_condition_of_a_check(condition: str, is_found: bool) -> None:
+    was = "    if parts is not None:\n        assert split(text) == parts\n"
+    now = f"    if {condition}:\n        return\n    assert split(text) == parts\n"
+    change = with_tests("    assert split(text) == parts\n", now)
+    tree = {**TREE, **with_tests("    assert split(text) == parts\n", was)}
+    assert bool(of_red_tests(change, tree)) is is_found
+
+
+def test_equal_checks_of_several_values_may_move_into_a_loop() -> None:
+    one = "    with self.assertRaises(ValueError):\n        split({})\n"
+    loop = "    for number in ({}):\n" + textwrap.indent(one.format("number"), "    ")
+    test = "class Words(TestCase):\n  def test_numbers(self):\n"
+    tree = {**TREE, "tests/test_case.py": test + one.format(1) + one.format(2)}
+    for values, wanted in (("1, 2", set[str]()), ("1, 1", {"assertions-fewer"})):
+        assert of_red_tests({"tests/test_case.py": test + loop.format(values)}, tree) == wanted
+
+
 def test_methods_that_a_protocol_declares_are_no_helpers() -> None:
     tests = (
         "class Checks(Protocol):\n    def assertRaises(self, kind): ...\n\nclass Common(Checks):\n"
@@ -487,6 +508,16 @@ def test_methods_that_a_protocol_declares_are_no_helpers() -> None:
     tree = {**TREE, "tests/test_case.py": tests}
     change = {"tests/test_case.py": tests.replace("with self.assertRaises(ValueError)", "if True")}
     assert of_red_tests(change, tree) == {"assertion-void", "assertions-fewer"}
+
+
+def test_an_inherited_test_may_be_renamed_without_a_change_of_the_classes() -> None:
+    common = "class Common:\n    def test_one(self):\n        assert split('a') == ['a']\n"
+    tree = {
+        **TREE,
+        "tests/common.py": common,
+        "tests/test_case.py": "class WordsTests(Common, TestCase):\n    pass\n",
+    }
+    assert of_red_tests({"tests/common.py": common.replace("test_one", "test_1")}, tree) == set()
 
 
 def test_equal_results_of_equal_calls_may_be_one_check_of_several() -> None:
