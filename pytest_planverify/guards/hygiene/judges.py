@@ -533,6 +533,9 @@ def _unreached(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             holds = truth(each.test)
             yield from each.body if holds is False else _unreached(each.body)
             yield from each.orelse if holds is True else _unreached(each.orelse)
+            # An assertion of what the block is executed for cannot fail.
+            asserts = (part for part in each.body if isinstance(part, ast.Assert))
+            yield from (part for part in asserts if shape(part.test) == shape(each.test))
         elif isinstance(each, ast.For | ast.AsyncFor):
             values = fold(each.iter)
             is_empty = isinstance(values, list | tuple | dict | str | range) and not values

@@ -77,6 +77,7 @@ LOSSES = {
         "a generator": (EQUAL, 'assert (each == "one" for each in parts)'),
         "a tuple": (EQUAL, 'assert (parts == ["one", "two"], "no")'),
         "itself": (EQUAL, "assert parts == parts"),
+        "on condition that it holds": before("if parts == ['one', 'two']:\n        ", EQUAL),
         "anything": (EQUAL, "from unittest import mock\n    assert parts == mock.ANY"),
         "constants": (EQUAL, "assert 2 == int('2')"),
         "in a function that nobody calls": before("def check():\n        ", EQUAL),
