@@ -872,8 +872,23 @@ def test_function_of_the_product_must_not_be_replaced_for_all_tests() -> None:
     for line in ("pkg.words.split = lambda text: []", "setattr(pkg.words, 'split', lambda text: [])"):
         change = conftest_with(f"import pkg.words\n\n{line}\n")
         assert "subject-replaced" in signs(change, grants=GRANTED)
-    change = conftest_with("import pkg.words\n\npkg.words.LIMIT = 3\n")
-    assert signs(change, grants=GRANTED) == set()
+    for line in ("pkg.words.LIMIT = 3", "split = pkg.words.split", "never = patch('pkg.words.split')"):
+        assert signs(conftest_with(f"import pkg.words\n\n{line}\n"), grants=GRANTED) == set()
+
+
+@pytest.mark.parametrize(
+    ("code", "is_found"),
+    [
+        (PATCHED_FOR_ALL, True),
+        (ASSIGNED_FOR_ALL, True),
+        ("import pkg.words\n\ndef ready():\n    pkg.words.split = list\n\nready()", True),
+        (ASSIGNED_FOR_ALL.replace("autouse=True", ""), False),
+        (ASSIGNED_FOR_ALL.replace("split", "LIMIT"), False),
+    ],
+)
+def test_set_up_must_not_replace_the_function_that_a_failed_test_calls(code: str, is_found: bool) -> None:
+    assert of_red_tests(conftest_with(code)) == ({"assertions-fewer"} if is_found else set())
+    assert signs(conftest_with(code), grants=GRANTED) - {"assertions-fewer"} == set()
 
 
 def test_tests_may_be_merged_into_one_with_as_many_cases() -> None:
