@@ -202,7 +202,8 @@ def _losses(
             nodeid=nodeid, before=before, after=min(after, default=None),
         )  # fmt: skip
 
-    guarded = unit.burdens["assertion-void"] & _conditional_checks(was.node, unit.node, now)
+    void = unit.burdens["assertion-void"]
+    guarded = void & _conditional_checks(was.node, unit.node, now) if void else void
     kept = unit.checks + Counter(guarded)
     missing, extra = was.checks - kept, kept - was.checks
     if missing:  # they may have moved to a new test, or to a helper
@@ -229,13 +230,12 @@ def _losses(
         yield finding("assertion-void", "no longer asserts anything")
     if 0 < unit.cases < was.cases:
         yield finding("assertions-fewer", f"has {unit.cases} instead of {was.cases} cases")
-    constants = _constants(was.node)
     is_less = extra.total() < missing.total() and not (
         _compares_whole(missing, extra)
         or _has_values(_table(unit.node, extra, now), missing)
         or any(_has_values(table, missing) for _, table in fresh)
         # Of equal checks of several values, one in a loop over these may remain.
-        or (kept.keys() >= missing.keys() and set() < constants <= _table(unit.node, kept, now))
+        or (kept.keys() >= missing.keys() and set() < _constants(was.node) <= _table(unit.node, kept, now))
         # A helper gets what it compares as arguments, so that one equality may replace several checks.
         or (unit.is_helper and any(_EXACT.search(text) for text in extra))
     )
@@ -875,8 +875,10 @@ def _replaced_subjects(
         if not (is_for_all or _READ_BY_PYTEST.fullmatch(node.name)) or shape(node) in known:
             continue
         replaced = set(_replaced(node, changes, now))
+        names = [each.rpartition(".")[2] for each in replaced]
         modules = filter(None, (changes.module(path, now=True) for path in tests if replaced))
-        for each, place, test in ((one, *unit) for one in modules for unit in _read_tests(one).items()):
+        asking = (module for module in modules if any(f"{name}(" in module.text for name in names))
+        for each, place, test in ((one, *unit) for one in asking for unit in _read_tests(one).items()):
             functions = [part.func for part in ast.walk(test.node) if isinstance(part, ast.Call)]
             calls = {dotted(function, each.aliases) for function in functions}
             if found := [name for name in replaced for call in calls if _may_call(call, name, each)]:
