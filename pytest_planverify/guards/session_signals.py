@@ -126,6 +126,12 @@ class SessionComparison:
             for path, digest in each.files.items()
         )
 
+    def _defines(self, nodeid: str) -> bool:
+        """Return whether the file of a test, as of the baseline, has a function of its name."""
+        path, *_, name = nodeid.split("::")
+        content = self._kept.read(path)
+        return content is None or f"def {name}(".encode() in content
+
     # -- signals ---------------------------------------------------------------------------------
 
     def _hooks(self, now: SessionInventory) -> Iterator[HygieneSignal]:
@@ -185,11 +191,11 @@ class SessionComparison:
                     # sides there is nothing to compare.
                     continue
                 present = {_function(test.nodeid) for test in check.tests}
-                vanished = (
+                vanished = [
                     below(self._flat, todo_id, name)
                     for name in dict.fromkeys(map(_function, was.tests))
                     if not accepted and name not in present and name.partition("::")[0] not in unread
-                )
+                ]
                 # Fewer cases of a test that failed, whether its table, its data or a hook lists them.
                 before, now = (
                     Counter(map(_function, tests)) for tests in (was.tests, (t.nodeid for t in check.tests))
@@ -197,7 +203,7 @@ class SessionComparison:
                 standing = {
                     name: self._kept.standing(below(self._flat, todo_id, name)) for name in was.tests
                 }
-                red = (name for name, then in standing.items() if then == "red")
+                red = [name for name, then in standing.items() if then == "red"]
                 fewer = (
                     below(self._flat, todo_id, name)
                     for name in dict.fromkeys(map(_function, red))
@@ -211,8 +217,17 @@ class SessionComparison:
                     for test in check.tests
                     if test.outcome in (TestOutcome.SKIPPED, TestOutcome.XFAILED)
                 )
+                # A class that no longer inherits a test has not deleted it, and it may be renamed there.
+                inherited = {below(self._flat, todo_id, _function(name)) for name in red}
+                inherited = {name for name in inherited.intersection(vanished) if not self._defines(name)}
+                if sum(before[_function(test.nodeid)] == 0 for test in check.tests) >= len(inherited):
+                    inherited.clear()
                 for file, names in _by_file(vanished):
-                    if self._is_off_limits(file):
+                    if not self._is_off_limits(file):
+                        names = [
+                            each for each in names if each in inherited and not self._is_accepted(file)
+                        ]
+                    if names:
                         message = f"{_are(names, f' of {check.id} of {todo_id}')} no longer collected"
                         yield _signal("test-vanished", message, path=file, nodeid=names[0])
                 for file, names in _by_file(name for name in idle if self._kept.standing(name) == "red"):

@@ -11,12 +11,14 @@ as a mere difference. Whether a permission covers a finding is decided in
 from __future__ import annotations
 
 import ast
+import io
 import json
 import posixpath
 import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.model.baseline import JudgeKind
@@ -86,7 +88,8 @@ def judge_findings(changes: TreeDifferences) -> Iterator[HygieneSignal]:
     }
     # Names and bodies of new tests: a test that disappeared from one file may have moved to another, also
     # to a class there from which test classes inherit it.
-    modules = (changes.module(path, now=True) for path in tests)
+    judges = (path for path in changes.new if path.endswith(".py") and changes.kind(path) in PYTHON_JUDGES)
+    modules = (changes.module(path, now=True) for path in (judges if tests else ()))
     bases = frozenset[str]().union(*(module.bases for module in modules if module is not None))
     added = frozenset(
         text
@@ -199,7 +202,10 @@ def _losses(
             nodeid=nodeid, before=before, after=min(after, default=None),
         )  # fmt: skip
 
-    missing, extra = was.checks - unit.checks, unit.checks - was.checks
+    void = unit.burdens["assertion-void"]
+    guarded = void & _conditional_checks(was.node, unit.node, now) if void else void
+    kept = unit.checks + Counter(guarded)
+    missing, extra = was.checks - kept, kept - was.checks
     if missing:  # they may have moved to a new test, or to a helper
         # What moved to a test that has further reasons why it cannot fail is lost.
         fresh = [each for each in fresh if _can_fail_like(each[0], was)]
@@ -214,12 +220,12 @@ def _losses(
         if re.search(rf"\b{name}\(", "\n".join(unit.checks)):
             yield finding("assertion-void", f"asks {name} of its own file instead of the imported one")
     for sign, problem in _DISARMED.items():
-        new = unit.burdens[sign] - was.burdens[sign]
+        new = unit.burdens[sign] - was.burdens[sign] - guarded
         # A check that always holds is a loss only if it took the place of another one: a new comparison of
         # a value with itself may test reflexivity.
         if new and (missing or sign != "assertion-void"):
             yield finding(sign, problem, new)
-    checks_nothing = was.checks and not unit.checks and not unit.burdens["assertion-void"]
+    checks_nothing = was.checks and not kept and not unit.burdens["assertion-void"]
     if checks_nothing and not extra and not _calls_a_check(unit.node, now):
         yield finding("assertion-void", "no longer asserts anything")
     if 0 < unit.cases < was.cases:
@@ -228,6 +234,8 @@ def _losses(
         _compares_whole(missing, extra)
         or _has_values(_table(unit.node, extra, now), missing)
         or any(_has_values(table, missing) for _, table in fresh)
+        # Of equal checks of several values, one in a loop over these may remain.
+        or (kept.keys() >= missing.keys() and set() < _constants(was.node) <= _table(unit.node, kept, now))
         # A helper gets what it compares as arguments, so that one equality may replace several checks.
         or (unit.is_helper and any(_EXACT.search(text) for text in extra))
     )
@@ -235,6 +243,27 @@ def _losses(
         yield finding("assertions-fewer", "asserts less", extra, min(missing))
     elif missing:
         yield finding("assertion-lost", "asserts something else", extra, min(missing))
+
+
+def _conditional_checks(was: Function, test: Function, module: Module) -> set[str]:
+    """Return the checks that were made on a condition, and now follow a return on its contrary."""
+    blocks = [(each, *_affirmed(each.test)) for each in ast.walk(was) if isinstance(each, ast.If)]
+    found: list[set[str]] = []
+    for guard in (each for each in test.body if isinstance(each, ast.If)):
+        text, is_true = _affirmed(guard.test)
+        under = [
+            part for each, of, holds in blocks if (of, not holds) == (text, is_true) for part in each.body
+        ]
+        if isinstance(guard.body[0], ast.Return):
+            found.append({check for part in under for _, check in _checks(part, module)})
+    return found[0].intersection(*found) if found else set()
+
+
+def _affirmed(condition: ast.expr) -> tuple[str, bool]:
+    """Return the source of a condition without its negation, and whether it had none."""
+    text = ast.unparse(condition)
+    plain = text.removeprefix("not ").replace(" is not ", " is ").replace(" != ", " == ")
+    return plain, text == plain
 
 
 def _can_fail_like(test: _TestUnit, was: _TestUnit) -> bool:
@@ -333,8 +362,11 @@ def _table(test: Function, checks: Iterable[str], module: Module) -> frozenset[s
     if not is_loop or not any(_EXACT.search(text) and not _is_loose(text) for text in checks):
         return frozenset()
     tables = [test, *(module.constants[name] for name in _names_in(test) & module.constants.keys())]
-    nodes = (each for table in tables for each in ast.walk(table))
-    return frozenset(_literal(each.value) for each in nodes if isinstance(each, ast.Constant))
+    return frozenset[str]().union(*map(_constants, tables))
+
+
+def _constants(node: ast.AST) -> frozenset[str]:
+    return frozenset(_literal(each.value) for each in ast.walk(node) if isinstance(each, ast.Constant))
 
 
 def _literal(value: object) -> str:
@@ -501,6 +533,9 @@ def _unreached(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             return
         if isinstance(each, ast.If | ast.While):
             holds = truth(each.test)
+            # An assertion of what the block is executed for cannot fail.
+            asserts = (part for part in each.body if isinstance(part, ast.Assert))
+            yield from (part for part in asserts if shape(part.test) == shape(each.test))
             yield from each.body if holds is False else _unreached(each.body)
             yield from each.orelse if holds is True else _unreached(each.orelse)
         elif isinstance(each, ast.For | ast.AsyncFor):
@@ -822,29 +857,74 @@ def _patches(fixture: Function, module: Module) -> bool:
 def _replaced_subjects(
     changes: TreeDifferences, before: Module | None, now: Module
 ) -> Iterator[HygieneSignal]:
-    """Yield new statements outside of functions that replace a function of the product for all tests."""
+    """Yield new code that replaces a function of the product for all tests, or for those that call it."""
     known = before.statements if before is not None else frozenset[str]()
     for node in now.tree.body:
-        targets = node.targets if isinstance(node, ast.Assign) else []
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and len(node.value.args) > 2:
-            call = node.value
-            if name_of(call.func) == "setattr" and isinstance(name := fold(call.args[1]), str):
-                targets = [ast.Attribute(call.args[0], name)]
-        for target in targets if shape(node) not in known else ():
-            owner, _, name = dotted(target, now.aliases).rpartition(".")
-            if owner and any(
-                f"/{path}".endswith(
-                    (f"/{owner.replace('.', '/')}.py", f"/{owner.replace('.', '/')}/__init__.py")
-                )
+        is_new = isinstance(node, ast.Assign | ast.Expr) and shape(node) not in known
+        # A patch that is assigned to a name is not in effect yet.
+        statement = ast.Assign(node.targets, ast.Constant(None)) if isinstance(node, ast.Assign) else node
+        for name in _replaced(statement, changes, now) if is_new else ():
+            message = f"{name} is replaced for its tests"
+            yield file_signal("subject-replaced", message, now.path, line=node.lineno, after=now.line(node))
+    is_shared = changes.kind(now.path) is JudgeKind.CONFTEST
+    top = posixpath.join(posixpath.dirname(now.path), "") if is_shared else now.path
+    tests = [path for path in changes.old if path.startswith(top) and changes.kind(path) is JudgeKind.TEST]
+    run = {ast.unparse(node) for node in now.tree.body if isinstance(node, ast.Expr)}
+    for node in (each for each in ast.walk(now.tree) if isinstance(each, FUNCTIONS)):
+        is_for_all = "autouse=True" in _fixture_decorator(node, now) or f"{node.name}()" in run
+        if not (is_for_all or _READ_BY_PYTEST.fullmatch(node.name)) or shape(node) in known:
+            continue
+        replaced = set(_replaced(node, changes, now))
+        names = [each.rpartition(".")[2] for each in replaced]
+        modules = filter(None, (changes.module(path, now=True) for path in tests if replaced))
+        asking = (module for module in modules if any(f"{name}(" in module.text for name in names))
+        for each, place, test in ((one, *unit) for one in asking for unit in _read_tests(one).items()):
+            functions = [part.func for part in ast.walk(test.node) if isinstance(part, ast.Call)]
+            calls = {dotted(function, each.aliases) for function in functions}
+            if found := [name for name in replaced for call in calls if _may_call(call, name, each)]:
+                message = f"{place} calls {min(found)}, which {node.name} replaces"
+                nodeid = f"{each.path}::{place}"
+                yield file_signal("assertions-fewer", message, now.path, line=node.lineno, nodeid=nodeid)
+
+
+def _may_call(call: str, function: str, module: Module) -> bool:
+    """Return whether a dotted name may be that of a function of the product, or of a method.
+
+    The class of a method has to be named in the module, as other classes may have a method of that name.
+    """
+    top, name, last = call.partition(".")[0], call.rpartition(".")[2], function.rpartition(".")[2]
+    imported = {each.partition(".")[0] for each in module.aliases.values()}
+    usual = (str, bytes, list, dict, set, io.StringIO, Path)  # whose methods may have the same name
+    owner = function.split(".")[-2]
+    is_method = owner[:1].isupper() and re.search(rf"\b{owner}\b", module.text) is not None
+    is_method = (
+        is_method and top not in {call, *imported} and not any(hasattr(each, last) for each in usual)
+    )
+    return name == last and (top == function.partition(".")[0] or is_method)
+
+
+def _replaced(node: ast.AST, changes: TreeDifferences, module: Module) -> Iterator[str]:
+    """Yield the functions of the product that code replaces, by an assignment or a patch."""
+    for each in ast.walk(node):
+        names: list[str] = []
+        if isinstance(each, ast.Assign):  # a name that is bound is only another name of the function
+            names = [dotted(one, module.aliases) for one in each.targets if isinstance(one, ast.Attribute)]
+        elif isinstance(each, ast.Call) and name_of(each.func) in ("setattr", "patch", "object"):
+            path, attribute = (fold(one) for one in [*each.args, None, None][:2])
+            owner = dotted(each.args[0], module.aliases) if each.args else ""
+            names = [path if isinstance(path, str) else f"{owner}.{attribute}"]
+        for owner, _, name in (each.rpartition(".") for each in names):
+            folder = owner.replace(".", "/")  # of a module, or the class of a method
+            files = {folder, posixpath.dirname(folder) or folder}
+            ends = tuple(f"/{file}{end}" for file in files for end in (".py", "/__init__.py"))
+            if any(
+                f"/{path}".endswith(ends)
                 and changes.kind(path) is JudgeKind.PRODUCT
-                and (module := changes.module(path, now=True)) is not None
-                and name in {*module.functions, *module.aliases}
+                and (product := changes.module(path, now=True)) is not None
+                and name in {*product.functions, *product.aliases}
                 for path in changes.new
             ):
-                message = f"{owner}.{name} is replaced for its tests"
-                yield file_signal(
-                    "subject-replaced", message, now.path, line=node.lineno, after=now.line(node)
-                )
+                yield f"{owner}.{name}"
 
 
 def _fixtures(module: Module | None) -> list[Function]:

@@ -117,7 +117,7 @@ def _skips_its_test(site: Site, changes: TreeDifferences) -> str | None:
 
 _EQUALS = ("__eq__", "__ne__")
 _APPROXIMATE = re.compile(
-    r"\b(isclose|round|startswith|endswith|approx|any|quantize|sorted|sum|abs)\(|[<>]|\bin\b|\[[^\[\]:]*:"
+    r"\b(isclose|round|startswith|endswith|approx|any|quantize|sorted|set|strip|sum|abs)\(|[<>]|\bin\b|\[[^\[\]:]*:"
 )
 """Comparisons of parts, or with a tolerance: unequal values can satisfy them."""
 _COMPARES = re.compile(r"==|!=|__(eq|ne)__|not (\w+) < (\w+) and \(?not \3 < \2")

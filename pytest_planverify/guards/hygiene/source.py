@@ -145,8 +145,12 @@ class Module:
 
     @cached_property
     def functions(self) -> dict[str, ast.FunctionDef]:
-        """Functions by name, at any depth."""
-        return {node.name: node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)}
+        """Functions by name, at any depth, except those that a protocol only declares."""
+        nodes = list(ast.walk(self.tree))
+        protocols = [each for each in nodes if "Protocol" in map(name_of, getattr(each, "bases", ()))]
+        declared = {member for each in protocols for member in ast.iter_child_nodes(each)}
+        functions = (each for each in nodes if isinstance(each, ast.FunctionDef))
+        return {each.name: each for each in functions if each not in declared}
 
     @cached_property
     def bases(self) -> frozenset[str]:

@@ -66,6 +66,7 @@ LOSSES = {
         "a lambda": (EQUAL, 'same = lambda: parts == ["one", "two"]\n    assert same'),
         "a generator": (EQUAL, 'assert (each == "one" for each in parts)'),
         "itself": (EQUAL, "assert parts == parts"),
+        "on condition that it holds": before("if parts == ['one', 'two']:\n        ", EQUAL),
         "anything": (EQUAL, "from unittest import mock\n    assert parts == mock.ANY"),
         "constants": (EQUAL, "assert 2 == int('2')"),
         "a helper that asserts nothing": (
@@ -414,6 +415,47 @@ def of_red_tests(change: Mapping[str, str | None], tree: dict[str, str] | None =
     return signs(change, grants=GRANTED, tree=tree, is_red=lambda nodeid: True)
 
 
+@pytest.mark.parametrize(
+    ("condition", "is_found"),
+    [("parts is None", False), ("parts is not None", True), ("parts != ['']", True)],
+)
+def test_a_return_may_replace_the_contrary_condition_of_a_check(condition: str, is_found: bool) -> None:
+    was = "    if parts is not None:\n        assert split(text) == parts\n"
+    now = f"    if {condition}:\n        return\n    assert split(text) == parts\n"
+    change = with_tests("    assert split(text) == parts\n", now)
+    tree = {**TREE, **with_tests("    assert split(text) == parts\n", was)}
+    assert bool(of_red_tests(change, tree)) is is_found
+
+
+def test_equal_checks_of_several_values_may_move_into_a_loop() -> None:
+    one = "    with self.assertRaises(ValueError):\n        split({})\n"
+    loop = "    for number in ({}):\n" + textwrap.indent(one.format("number"), "    ")
+    test = "class Words(TestCase):\n  def test_numbers(self):\n"
+    tree = {**TREE, "tests/test_case.py": test + one.format(1) + one.format(2)}
+    for values, wanted in (("1, 2", set[str]()), ("1, 1", {"assertions-fewer"})):
+        assert of_red_tests({"tests/test_case.py": test + loop.format(values)}, tree) == wanted
+
+
+def test_methods_that_a_protocol_declares_are_no_helpers() -> None:
+    tests = (
+        "class Checks(Protocol):\n    def assertRaises(self, kind): ...\n\nclass Common(Checks):\n"
+        "    def test_one(self):\n        with self.assertRaises(ValueError):\n            split(1)\n"
+    )
+    tree = {**TREE, "tests/test_case.py": tests}
+    change = {"tests/test_case.py": tests.replace("with self.assertRaises(ValueError)", "if True")}
+    assert of_red_tests(change, tree) == {"assertion-void", "assertions-fewer"}
+
+
+def test_an_inherited_test_may_be_renamed_without_a_change_of_the_classes() -> None:
+    common = "class Common:\n    def test_one(self):\n        assert split('a') == ['a']\n"
+    tree = {
+        **TREE,
+        "tests/common.py": common,
+        "tests/test_case.py": "class WordsTests(Common, TestCase):\n    pass\n",
+    }
+    assert of_red_tests({"tests/common.py": common.replace("test_one", "test_1")}, tree) == set()
+
+
 FREE, FEWER, VOID, DELETED = set[str](), {"assertions-fewer"}, {"assertion-void"}, {"test-deleted"}
 PLAIN = textwrap.dedent(TESTS)
 LENGTH = "assert len(parts) == 2"
@@ -729,5 +771,29 @@ def test_function_of_the_product_must_not_be_replaced_for_all_tests():
     for line in ("pkg.words.split = lambda text: []", "setattr(pkg.words, 'split', lambda text: [])"):
         change = conftest_with(f"import pkg.words\n\n{line}\n")
         assert "subject-replaced" in signs(change, grants=GRANTED)
-    change = conftest_with("import pkg.words\n\npkg.words.LIMIT = 3\n")
-    assert signs(change, grants=GRANTED) == set()
+    for line in ("pkg.words.LIMIT = 3", "split = pkg.words.split", "never = patch('pkg.words.split')"):
+        assert signs(conftest_with(f"import pkg.words\n\n{line}\n"), grants=GRANTED) == set()
+
+
+@pytest.mark.parametrize(
+    ("code", "is_found"),
+    [
+        (PATCHED_FOR_ALL, True),
+        (ASSIGNED_FOR_ALL, True),
+        ("import pkg.words\n\ndef ready():\n    pkg.words.split = list\n\nready()", True),
+        (ASSIGNED_FOR_ALL.replace("autouse=True", ""), False),
+        (ASSIGNED_FOR_ALL.replace("split", "LIMIT"), False),
+    ],
+)
+def test_set_up_must_not_replace_the_function_that_a_failed_test_calls(code: str, is_found: bool) -> None:
+    assert of_red_tests(conftest_with(code)) == ({"assertions-fewer"} if is_found else set())
+    assert signs(conftest_with(code), grants=GRANTED) - {"assertions-fewer"} == set()
+
+
+@pytest.mark.parametrize(("made", "is_found"), [("Client()", True), ("Mailer()", False)])
+def test_set_up_may_replace_a_method_of_another_class_than_the_test_calls(made: str, is_found: bool):
+    product = "class Client:\n    def send(self): return 1\n\nclass Mailer:\n    def send(self): return 2\n"
+    test = f"from pkg.mail import *\n\ndef test_it():\n    one = {made}\n    assert one.send() == 2\n"
+    set_up = ASSIGNED_FOR_ALL.replace("pkg.words", "pkg.mail").replace("split", "Client.send")
+    tree = {**TREE, "pkg/mail.py": product, "tests/test_mail.py": test}
+    assert bool(of_red_tests(conftest_with(set_up), tree)) is is_found

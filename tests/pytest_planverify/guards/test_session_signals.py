@@ -239,6 +239,20 @@ def test_failed_test_may_not_lose_cases(flat: FlatPlan):
         assert [each.sign for each in judge(flat, None, seen, baseline=baseline)] == wanted
 
 
+@pytest.mark.parametrize(
+    ("was", "others", "is_found"),
+    [("failed", {}, True), ("passed", {}, False), ("failed", {"own__X::renamed": "passed"}, False)],
+)
+def test_failed_test_that_a_class_inherits_may_not_vanish(
+    flat: FlatPlan, monkeypatch: pytest.MonkeyPatch, was: str, others: dict[str, str], is_found: bool
+) -> None:
+    # Its file may be changed, but the function is in another one.
+    monkeypatch.setattr(KeptBaseline, "read", lambda self, path: b"class X(Common): ...")
+    baseline = with_tests(flat, **{"own__X::t": was, "a__u": "passed"})
+    found = judge(flat, None, check(a__u="passed", **others), baseline=baseline)
+    assert [each.sign for each in found] == (["test-vanished"] if is_found else [])
+
+
 def test_failed_test_of_a_sub_plan_may_not_lose_cases(tmp_path: Path):
     write_plan(tmp_path / "part/plan.yaml", TODO, plan_id="q")
     flat = flat_plan(tmp_path, "{id: up, title: U, sub_plan: part/plan.yaml}")
