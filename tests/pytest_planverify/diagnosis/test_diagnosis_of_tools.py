@@ -144,6 +144,40 @@ def test_shim_that_does_not_find_its_program_may_say_so_after_the_exit_status_is
     assert diagnose(evidence_of(Printed("tox", output))).rule == "tool-missing-in-command"
 
 
+_ABSENT = "py99: {} could not find python interpreter matching any of the specs py99\n"
+
+
+@pytest.mark.parametrize(
+    ("cmd", "output", "category"),
+    [
+        (
+            "tox",
+            f"{_ABSENT.format('failed with')}  py99: FAIL code 1 (0.1 seconds)",
+            Category.ENVIRONMENT_ERROR,
+        ),
+        (
+            "tox",
+            f"{_ABSENT.format('skipped because')}  py99: SKIP (0.1 seconds)",
+            Category.ENVIRONMENT_ERROR,
+        ),
+        (
+            "tox",
+            f"{_ABSENT.format('skipped because')}  py: FAIL code 1 (1 seconds)",
+            Category.TEST_REGRESSION,
+        ),
+        (
+            "nox",
+            "nox > Session a-3.9 failed: Python interpreter 3.9 not found.",
+            Category.ENVIRONMENT_ERROR,
+        ),
+    ],
+)
+def test_interpreter_that_a_runner_does_not_find_is_missing_in_the_environment(
+    cmd: str, output: str, category: Category
+) -> None:
+    assert diagnose(evidence_of(Printed(cmd, output))).category is category
+
+
 def test_what_a_line_of_source_does_not_find_is_no_fault_of_the_command() -> None:
     output = "main.c:3:10: fatal error: kite.h: No such file or directory"
     assert diagnose(evidence_of(Printed("make kite.h", output))).category is not Category.TEST_NOT_FOUND
