@@ -262,6 +262,9 @@ def _refused_options(command: JudgedCommand, record: WorkerRecord) -> Evidence |
 
 def _complaint(text: str) -> str:
     """Return the line of an error that says what is wrong."""
+    _, frame, raised = text.rpartition('\n  File "')
+    if frame:  # a message of several lines says first what is wrong
+        return next((line for line in raised.splitlines()[1:] if line.strip() and line[0] != " "), "")
     lines = [line.strip() for line in text.strip().splitlines()]
     # The last line is not always the error: pytest's parser prints ini file and rootdir below it.
     return next((line for line in lines if _COMPLAINT.match(line)), lines[-1] if lines else "")

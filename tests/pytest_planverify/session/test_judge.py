@@ -348,8 +348,8 @@ def test_session_that_cannot_start_fails_with_or_without_a_record(written: str |
 
 
 def test_internal_error_after_collection_fails_the_session():
-    source = 'Traceback (most recent call last):\n    warn(f"Unknown config option: {key}\\n")\n'
-    text = f"{source}pytest.PytestConfigWarning: Unknown config option: x_mode"
+    source = 'Traceback:\n  File "a.py", line 1, in f\n    warn(f"Unknown config option: {key}\\n")\n'
+    text = f"{source}pytest.PytestConfigWarning: Unknown config option: x_mode\nSee the manual."
     session = Session().collected("test_a.py::test_a").feed("internal_error", text=text).ended(3)
 
     judgement = judge(command(), session)
