@@ -97,7 +97,7 @@ class ResultLedger:
             if report.outcome == "failed":
                 self._fail(report, running)
             return
-        running.duration += report.duration or 0.0
+        running.duration += max(report.duration or 0.0, 0.0)  # negative if a test has set the clock back
         if report.outcome not in ("passed", "failed", "skipped"):  # "rerun", of a rerun plugin
             running.reruns += 1
             running.outcome = ""

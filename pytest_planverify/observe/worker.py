@@ -181,7 +181,8 @@ class Session:
         if spec.log is not None:
             _redirect(spec.log)
         os.environ.update(spec.env)
-        sys.argv[:] = [sys.argv[0], *spec.args]
+        sys.argv[1:] = spec.args
+        sys.orig_argv += spec.args
         importlib.invalidate_caches()  # earlier commands may have changed folders and archives on sys.path
         journal = self._journal = _open_journal(spec)
         board.open(spec.board, spec.slot)
@@ -502,8 +503,9 @@ def _enter_environment(start: Start) -> None:
     if "TZ" in env and hasattr(time, "tzset"):
         time.tzset()  # the C library reads the variable at its first use only
     # As the interpreter sets it for ``python -m pytest`` and for the script ``pytest``.
-    folder = os.path.dirname(sys.executable)
-    sys.argv[:] = [pytest.__path__[0] + "/__main__.py" if start.as_module else f"{folder}/pytest"]
+    script = f"{os.path.dirname(sys.executable)}/pytest"
+    sys.argv[:] = [pytest.__path__[0] + "/__main__.py" if start.as_module else script]
+    sys.orig_argv[:] = [sys.executable, *(("-m", "pytest") if start.as_module else (script,))]
     from _pytest.assertion.rewrite import AssertionRewritingHook
 
     # pytest installed this hook with our start-up options; the worker's own pytest installs a new one.

@@ -144,7 +144,7 @@ def _judge_tests(command: JudgedCommand, record: WorkerRecord) -> Judgement:
         )
     elif missing and record.internal_errors:
         # As for a session that failed before it had collected: alone, the command fails, too.
-        judgement.evidence = (session_evidence(command, record),)
+        judgement.evidence = (_refused_options(command, record) or session_evidence(command, record),)
         judgement.reason = judgement.evidence[0].headline
     elif missing and record.exit_status == 0 and (nothing := _nothing_ran(command)).selectors:
         judgement.evidence = (nothing,)
@@ -195,7 +195,9 @@ def _test_result(nodeid: str, result: TestRecord | None) -> TestResult:
     )
 
 
-_UNRECOGNIZED = re.compile(r"unrecognized arguments?: (?P<options>.+)")
+_UNKNOWN = re.compile(
+    r"unrecognized arguments?: (?P<options>.+)|(?:^|: )Unknown config option: (?P<setting>\S+)"
+)
 _REFUSED = re.compile(
     r"(?:^|error: argument |Check your '|Wrong expression passed to '|Unknown marker\(s\) in ')"
     r"(?P<names>-[\w/-]+)|"
@@ -217,18 +219,22 @@ def _refused_options(command: JudgedCommand, record: WorkerRecord) -> Evidence |
     own = list(split_options(command.args))
     at = f"{command.place}: " if command.place else ""
     for text in (*record.usage_errors, *record.internal_errors):
-        if found := _UNRECOGNIZED.search(text):
-            words, unknown = found["options"].split(), {each.words[0] for each in own if not each.known}
+        if found := _UNKNOWN.search(text):
+            setting = found["setting"]
+            words = [setting.lower()] if setting else found["options"].split()
+            unknown = {each.words[0] for each in own if not each.known}
             refused = [word for word in words if word in unknown]
             problem, headline = "unknown_option", f"{at}pytest does not know {', '.join(refused)}"
             if not refused:
-                # addopts may have options of a plugin that the command disables: --cov with -p no:cov.
+                # The ini file may have options or settings of a plugin that the command disables: --cov
+                # in addopts with -p no:cov, asyncio_mode with -p no:asyncio.
                 off = [each for each in own if each.name == "-p" and (each.value or "").startswith("no:")]
                 refused = [
                     shlex.join(each.words)
                     for each in off
                     for plugin in [str(each.value).removeprefix("no:").removeprefix("pytest_")]
-                    if any(word.startswith(_STARTS.get(plugin, f"--{plugin}")) for word in words)
+                    for start in [plugin if setting else _STARTS.get(plugin, f"--{plugin}")]
+                    if any(word.startswith(start) for word in words)
                 ]
                 problem, headline = "bad_value", f"{at}{_complaint(text)}"
         elif found := _REFUSED.search(text):
@@ -256,6 +262,9 @@ def _refused_options(command: JudgedCommand, record: WorkerRecord) -> Evidence |
 
 def _complaint(text: str) -> str:
     """Return the line of an error that says what is wrong."""
+    _, frame, raised = text.rpartition('\n  File "')
+    if frame:  # a message of several lines says first what is wrong
+        return next((line for line in raised.splitlines()[1:] if line.strip() and line[0] != " "), "")
     lines = [line.strip() for line in text.strip().splitlines()]
     # The last line is not always the error: pytest's parser prints ini file and rootdir below it.
     return next((line for line in lines if _COMPLAINT.match(line)), lines[-1] if lines else "")

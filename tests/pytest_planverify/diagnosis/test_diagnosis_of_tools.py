@@ -132,6 +132,40 @@ def test_complaint_of_what_a_command_runs_is_found_in_its_output(cmd: str, outpu
     assert diagnose(evidence_of(cmd, output)).rule == rule
 
 
+_ABSENT = "py99: {} could not find python interpreter matching any of the specs py99\n"
+
+
+@pytest.mark.parametrize(
+    ("cmd", "output", "category"),
+    [
+        (
+            "tox",
+            f"{_ABSENT.format('failed with')}  py99: FAIL code 1 (0.1 seconds)",
+            Category.ENVIRONMENT_ERROR,
+        ),
+        (
+            "tox",
+            f"{_ABSENT.format('skipped because')}  py99: SKIP (0.1 seconds)",
+            Category.ENVIRONMENT_ERROR,
+        ),
+        (
+            "tox",
+            f"{_ABSENT.format('skipped because')}  py: FAIL code 1 (1 seconds)",
+            Category.TEST_REGRESSION,
+        ),
+        (
+            "nox",
+            "nox > Session a-3.9 failed: Python interpreter 3.9 not found.",
+            Category.ENVIRONMENT_ERROR,
+        ),
+    ],
+)
+def test_interpreter_that_a_runner_does_not_find_is_missing_in_the_environment(
+    cmd: str, output: str, category: Category
+):
+    assert diagnose(evidence_of(cmd, output)).category is category
+
+
 def test_tool_output_before_a_timeout_is_not_the_cause():
     evidence = evidence_of(**OUTPUTS["mypy-of-a-changed-test"])
     assert diagnose(evidence.model_copy(update={"timed_out": True})).category is Category.TEST_TIMEOUT

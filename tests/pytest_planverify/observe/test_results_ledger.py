@@ -86,10 +86,10 @@ def test_phases_of_a_test_yield_one_outcome(reports: list[Any], outcome: str, tm
     assert finished(tmp_path, *reports)["outcome"] == outcome
 
 
-def test_durations_are_summed_and_subtests_belong_to_their_test(tmp_path: Path):
-    subtest = report("call", context=1, duration=9)
-    record = finished(tmp_path, report("setup"), subtest, report("call"), report("teardown"))
-    assert (record["nodeid"], record["duration_ms"]) == ("a.py::t", 750)
+def test_durations_are_summed_unless_negative_and_subtests_belong_to_their_test(tmp_path: Path):
+    subtest, set_back = report("call", context=1, duration=9), report("teardown", duration=-9.0)
+    record = finished(tmp_path, report("setup"), subtest, report("call"), set_back)
+    assert (record["nodeid"], record["duration_ms"]) == ("a.py::t", 500)
 
 
 def test_failure_is_written_when_it_is_reported_also_without_evidence(tmp_path: Path):

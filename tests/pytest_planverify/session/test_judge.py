@@ -259,6 +259,7 @@ _WARNING = "while parsing the following warning configuration:\n\n  no::x\n\ninv
         (("-p", "no:cov", "-p", "no:x"), "error: unrecognized arguments: -q9 --cov-report=x", "-p no:cov"),
         (("-p", "no:pytest_cov"), "error: unrecognized arguments: --cov", "-p no:pytest_cov"),
         (("-p", "no:xdist", "-p", "no:cov"), "error: unrecognized arguments: -n 4", "-p no:xdist"),
+        (("-p", "no:cov", "-p", "no:asyncio"), "Unknown config option: asyncio_mode", "-p no:asyncio"),
     ],
 )
 def test_refused_value_is_a_plan_fault_if_the_command_gives_it(
@@ -284,6 +285,20 @@ def test_session_that_cannot_start_fails_with_or_without_a_record():
         judgement = judge(command("a.py"), session.record)
         assert judgement.verdict is Verdict.FAILED
         assert [each.headline for each in judgement.evidence] == [headline]
+
+
+def test_internal_error_after_collection_fails_the_session():
+    source = 'Traceback:\n  File "a.py", line 1, in f\n    warn(f"Unknown config option: {key}\\n")\n'
+    text = f"{source}pytest.PytestConfigWarning: Unknown config option: x_mode\nSee the manual."
+    session = Session().collected("test_a.py::test_a").feed("internal_error", text=text).ended(3)
+
+    judgement = judge(command(), session)
+    (caused,) = judge(command(args=("-p", "no:x")), session).evidence
+
+    assert (judgement.verdict, judgement.exit_code) == (Verdict.FAILED, 3)
+    assert judgement.reason == "pytest.PytestConfigWarning: Unknown config option: x_mode"
+    assert [each.kind for each in judgement.evidence] == [EvidenceKind.SESSION]
+    assert [each.text for each in caused.selectors] == ["-p no:x"]
 
 
 # -- how the session ended ---------------------------------------------------------------------------

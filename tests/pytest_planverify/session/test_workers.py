@@ -363,6 +363,11 @@ CASES = {
     "a conftest that raises": Case(
         Level.IMPORTED, {"conftest.py": "raise RuntimeError('broken')\n", "test_x.py": GREEN}, plain=REFUSED
     ),
+    "the words with which the interpreter was started": Case(
+        Level.STARTED,
+        {"test_x.py": "import sys\ndef test_it(): assert sys.orig_argv[1:] == sys.argv\n"},
+        "-v",
+    ),
     "a session that does not capture output": Case(Level.IMPORTED, {"test_x.py": GREEN}, "-p no:capture"),
     "a plugin of the project that implements pytest_configure": Case(
         Level.IMPORTED, {"own.py": CONFIGURE, "test_x.py": EXPECTS_VALUE}, "-p own", pythonpath=True
