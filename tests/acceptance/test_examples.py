@@ -66,7 +66,7 @@ def copy_of_the_checkout(folder: Path) -> Path:
 
 def verify(example: str, checkout: Path, env: dict[str, str] | None = None) -> Verified:
     root = checkout / "examples" / example
-    run = run_pytest(*command_of_readme(example), cwd=checkout, env=env, measured=False)
+    run = run_pytest(*command_of_readme(example), cwd=checkout, env=env)
     assert (root / ".planverify/outcomes.json").is_file(), str(run)
     return Verified(checkout=checkout, root=root, run=run, document=read_outcomes(root))
 
