@@ -33,8 +33,6 @@ HELPER = "def same(found, wanted):\n    assert found == wanted\n    assert len(f
 NEAR = "assert 0.1 + 0.2 == pytest.approx(0.3, abs=1e-9)"
 EQUAL = 'assert parts == ["one", "two"]'
 
-IN_SIGN_TEST = 'parts = split("one;two"'
-
 
 def added(text: str) -> tuple[str, str]:
     """Return a change that adds code after a test."""
