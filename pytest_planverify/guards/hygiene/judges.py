@@ -895,7 +895,11 @@ def _replaced_subjects(
         names = [each.rpartition(".")[2] for each in replaced]
         modules = filter(None, (changes.module(path, now=True) for path in tests if replaced))
         asking = (module for module in modules if any(f"{name}(" in module.text for name in names))
-        for each, place, test in ((one, *unit) for one in asking for unit in _read_tests(one).items()):
+        versions = ((one, _read_tests(changes.module(one.path, now=False))) for one in asking)
+        known_tests = (
+            (one, *unit) for one, was in versions for unit in _read_tests(one).items() if unit[0] in was
+        )
+        for each, place, test in known_tests:
             owners = set(place.split("::")[:-1])
             if holder and holder not in owners and each.bases.isdisjoint({holder, *owners}):
                 continue  # the set-up of another class

@@ -821,14 +821,19 @@ def test_set_up_replaces_no_name_that_tests_have_imported_before() -> None:
         ("tearDown", "", False),
     ],
 )
-def test_set_up_of_another_class_replaces_nothing(name: str, bases: str, is_found: bool) -> None:
+def test_set_up_of_another_class_or_a_new_test_replaces_nothing(
+    name: str, bases: str, is_found: bool
+) -> None:
     test = (
         "from pkg import words\n\nclass TestSplit:\n    def test_it(self):\n"
         "        assert words.split('') == ['']\n"
     )
     set_up = f"    def {name}(self):\n        words.split = list\n"
-    change = {"tests/test_it.py": f"{test}\nclass TestMore({bases}):\n{set_up}" if bases else test + set_up}
-    assert (of_red_tests(change, {**TREE, "tests/test_it.py": test}) == {"assertions-fewer"}) is is_found
+    new = "    def test_new(self):\n        assert words.split('') == []\n"
+    change = {
+        "tests/test_it.py": f"{test}\nclass TestMore({bases}):\n{set_up}{new}" if bases else test + set_up
+    }
+    assert of_red_tests(change, {**TREE, "tests/test_it.py": test}) == (FEWER if is_found else FREE)
 
 
 @pytest.mark.parametrize(("made", "is_found"), [("Client()", True), ("Mailer()", False)])
