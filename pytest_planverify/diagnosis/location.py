@@ -33,7 +33,7 @@ MOST_CANDIDATES = 5
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
-_TRANSLATION = re.compile(r"raise .*\bfrom (?!None$)\w+$", re.DOTALL)
+_TRANSLATION = re.compile(r"raise .*\bfrom (?!None\b)\w+( *#.*)?$")
 _OF_INNER = 0.8
 """Factor on the score of an inner function, for the function that encloses it."""
 

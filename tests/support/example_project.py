@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from real_command import LEAN_TERMINAL, Finished, outer_environment, run_pytest, unmeasured
+from real_command import LEAN_TERMINAL, Finished, outer_environment, run_pytest
 from text_bundles import write_files
 
 ONLY_THIS_PLUGIN = ("-p", "pytest_planverify.plugin")
@@ -62,9 +62,9 @@ class Verified:
         (check,) = (each for each in self.outcomes[todo_id]["checks"] if each["id"] == check_id)
         return check
 
-    def tests(self, todo_id: str, check_id: str = "tests[0]") -> dict[str, str]:
-        """Return the outcome of each test of one criterion, by node id."""
-        return {test["nodeid"]: test["outcome"] for test in self.check(todo_id, check_id)["tests"]}
+    def tests(self, todo_id: str) -> dict[str, str]:
+        """Return the outcome of each test of the first criterion, by node id."""
+        return {test["nodeid"]: test["outcome"] for test in self.check(todo_id, "tests[0]")["tests"]}
 
     def category(self, todo_id: str) -> str | None:
         """Return the category of the failure that decides the todo's route; ``None`` without a failure."""
@@ -131,17 +131,15 @@ class Example:
         under: tuple[str, ...] = (),
         env: dict[str, str] | None = None,
         stdout: int = subprocess.PIPE,
-        measured: bool = True,
     ) -> subprocess.Popen[str]:
         """Start `pytest --planverify OPTIONS` in a new process session, by the command ``under`` if given.
 
         Every process of the run has the ``mark`` in its environment.
         """
-        inherited = outer_environment() if measured else unmeasured(outer_environment())
         return subprocess.Popen(
             [*under, sys.executable, "-m", "pytest", *ONLY_THIS_PLUGIN, "--planverify", *options],
             cwd=self.root,
-            env=inherited | LEAN_TERMINAL | {RUN_MARK: mark, **(env or {})},
+            env=outer_environment() | LEAN_TERMINAL | {RUN_MARK: mark, **(env or {})},
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=subprocess.STDOUT,

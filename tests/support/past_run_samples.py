@@ -53,12 +53,12 @@ def settings(**given: Any) -> Settings:
     return Settings(**{field.name: given.get(field.name, usual.get(field.name)) for field in fields})
 
 
-def plan_in(root: Path, *items: dict[str, Any], path: str = "plan.yaml") -> ChosenPlan:
+def plan_in(root: Path, *items: dict[str, Any]) -> ChosenPlan:
     """Write the plan unless it exists, and load it."""
-    file = root / path
+    file = root / "plan.yaml"
     if not file.exists():
         file.write_text(json.dumps({"todo_list_id": PLAN, "items": list(items or ITEMS)}))
-    (chosen,) = load_plans([PlanArgument(file, path, (), root)])
+    (chosen,) = load_plans([PlanArgument(file, file.name, (), root)])
     return chosen
 
 

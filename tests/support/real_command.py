@@ -85,20 +85,19 @@ def run_pytest(
     as_module: bool = False,
     env: dict[str, str] | None = None,
     timeout_seconds: float = 300,
-    measured: bool = True,
     forked: bool = False,
 ) -> Finished:
     """Run `pytest ARGS` (or `python -m pytest ARGS`) in `cwd`, as in an activated environment.
 
-    Variables of the current pytest session are removed. Coverage is ``measured`` only if the command
-    verifies a plan, as the plugin is inactive otherwise. ``forked`` saves the imports of a verification
-    that is not measured.
+    Variables of the current pytest session are removed. Coverage is measured only if the command verifies a
+    plan, as the plugin is inactive otherwise. ``forked`` saves the imports of a verification that is not
+    measured.
     """
     scripts = str(Path(sys.executable).parent)
     script = shutil.which("pytest", path=scripts)
     launcher = [script] if script and not as_module else [sys.executable, "-m", "pytest"]
     inherited = outer_environment()
-    if not measured or "--planverify" not in args:
+    if "--planverify" not in args:
         inherited = unmeasured(inherited)
     path = {"PATH": os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])}
     env = inherited | path | PLAIN_TERMINAL | (env or {})

@@ -47,9 +47,9 @@ class Project:
         return self.root / FOLDER / f"{run_id}.jsonl"
 
     @contextmanager
-    def index(self, *, rebuild: bool = False) -> Generator[Index]:
+    def index(self) -> Generator[Index]:
         """Yield the updated index."""
-        with open_index(self.root, rebuild=rebuild) as index:
+        with open_index(self.root) as index:
             assert index.remarks == []
             yield index
 

@@ -245,6 +245,12 @@ def _losses(
         yield finding("assertion-lost", "asserts something else", extra, min(missing))
 
 
+_CONTRARY: dict[tuple[type[ast.cmpop], ...], type[ast.cmpop]] = {
+    (ast.NotEq,): ast.Eq, (ast.IsNot,): ast.Is, (ast.NotIn,): ast.In,
+    (ast.GtE,): ast.Lt, (ast.LtE,): ast.Gt,
+}  # fmt: skip
+
+
 def _conditional_checks(was: Function, test: Function, module: Module) -> set[str]:
     """Return the checks that were made on a condition, and now follow a return on its contrary."""
     blocks = [(each, *_affirmed(each.test)) for each in ast.walk(was) if isinstance(each, ast.If)]
@@ -261,9 +267,13 @@ def _conditional_checks(was: Function, test: Function, module: Module) -> set[st
 
 def _affirmed(condition: ast.expr) -> tuple[str, bool]:
     """Return the source of a condition without its negation, and whether it had none."""
-    text = ast.unparse(condition)
-    plain = text.removeprefix("not ").replace(" is not ", " is ").replace(" != ", " == ")
-    return plain, text == plain
+    holds = True
+    while isinstance(condition, ast.UnaryOp) and isinstance(condition.op, ast.Not):
+        condition, holds = condition.operand, not holds
+    ops = tuple(map(type, condition.ops)) if isinstance(condition, ast.Compare) else ()
+    if isinstance(condition, ast.Compare) and ops in _CONTRARY:
+        condition, holds = ast.Compare(condition.left, [_CONTRARY[ops]()], condition.comparators), not holds
+    return ast.unparse(condition), holds
 
 
 def _can_fail_like(test: _TestUnit, was: _TestUnit) -> bool:
@@ -366,7 +376,10 @@ def _table(test: Function, checks: Iterable[str], module: Module) -> frozenset[s
 
 
 def _constants(node: ast.AST) -> frozenset[str]:
-    return frozenset(_literal(each.value) for each in ast.walk(node) if isinstance(each, ast.Constant))
+    nodes = list(ast.walk(node))
+    docstrings = {each.value for each in nodes if isinstance(each, ast.Expr)}
+    values = (each for each in nodes if isinstance(each, ast.Constant) and each not in docstrings)
+    return frozenset(_literal(each.value) for each in values)
 
 
 def _literal(value: object) -> str:
@@ -533,9 +546,14 @@ def _unreached(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             return
         if isinstance(each, ast.If | ast.While):
             holds = truth(each.test)
-            # An assertion of what the block is executed for cannot fail.
-            asserts = (part for part in each.body if isinstance(part, ast.Assert))
-            yield from (part for part in asserts if shape(part.test) == shape(each.test))
+            # An assertion of what the block is executed for cannot fail, unless a name was bound.
+            bound: set[str] = set()
+            for part in each.body:
+                is_same = isinstance(part, ast.Assert) and shape(part.test) == shape(each.test)
+                if is_same and bound.isdisjoint(_names_in(each.test)):
+                    yield part
+                names = (node for node in ast.walk(part) if isinstance(node, ast.Name))
+                bound.update(name.id for name in names if isinstance(name.ctx, ast.Store))
             yield from each.body if holds is False else _unreached(each.body)
             yield from each.orelse if holds is True else _unreached(each.orelse)
         elif isinstance(each, ast.For | ast.AsyncFor):
@@ -869,22 +887,48 @@ def _replaced_subjects(
     is_shared = changes.kind(now.path) is JudgeKind.CONFTEST
     top = posixpath.join(posixpath.dirname(now.path), "") if is_shared else now.path
     tests = [path for path in changes.old if path.startswith(top) and changes.kind(path) is JudgeKind.TEST]
-    run = {ast.unparse(node) for node in now.tree.body if isinstance(node, ast.Expr)}
-    for node in (each for each in ast.walk(now.tree) if isinstance(each, FUNCTIONS)):
-        is_for_all = "autouse=True" in _fixture_decorator(node, now) or f"{node.name}()" in run
-        if not (is_for_all or _READ_BY_PYTEST.fullmatch(node.name)) or shape(node) in known:
-            continue
-        replaced = set(_replaced(node, changes, now))
+    for node, holder, is_late in _set_ups(now):
+        replaced = set[str](() if shape(node) in known else _replaced(node, changes, now))
+        if replaced and before is not None:
+            earlier = (each for each, of, _ in _set_ups(before) if of == holder)
+            replaced -= {name for each in earlier for name in _replaced(each, changes, before)}
         names = [each.rpartition(".")[2] for each in replaced]
         modules = filter(None, (changes.module(path, now=True) for path in tests if replaced))
         asking = (module for module in modules if any(f"{name}(" in module.text for name in names))
-        for each, place, test in ((one, *unit) for one in asking for unit in _read_tests(one).items()):
-            functions = [part.func for part in ast.walk(test.node) if isinstance(part, ast.Call)]
+        versions = ((one, _read_tests(changes.module(one.path, now=False))) for one in asking)
+        known_tests = (
+            (one, *unit) for one, was in versions for unit in _read_tests(one).items() if unit[0] in was
+        )
+        for each, place, test in known_tests:
+            owners = set(place.split("::")[:-1])
+            if holder and holder not in owners and each.bases.isdisjoint({holder, *owners}):
+                continue  # the set-up of another class
+            parts = list(ast.walk(test.node))
+            functions = [part.func for part in parts if isinstance(part, ast.Call)]
+            # A name that the module has imported before keeps its meaning.
+            if is_late and not any(isinstance(part, _IMPORTS) for part in parts):
+                functions = [function for function in functions if not isinstance(function, ast.Name)]
             calls = {dotted(function, each.aliases) for function in functions}
             if found := [name for name in replaced for call in calls if _may_call(call, name, each)]:
                 message = f"{place} calls {min(found)}, which {node.name} replaces"
                 nodeid = f"{each.path}::{place}"
                 yield file_signal("assertions-fewer", message, now.path, line=node.lineno, nodeid=nodeid)
+
+
+def _set_ups(module: Module) -> Iterator[tuple[Function, str, bool]]:
+    """Yield the functions that run before tests, each with its class, and whether after all imports.
+
+    What a function restores after the tests is not read.
+    """
+    nodes = list(ast.walk(module.tree))
+    classes = {part: each.name for each in nodes if isinstance(each, ast.ClassDef) for part in each.body}
+    run = {ast.unparse(each) for each in module.tree.body if isinstance(each, ast.Expr)}
+    for node in (each for each in nodes if isinstance(each, FUNCTIONS)):
+        is_early = f"{node.name}()" in run or node.name.startswith("pytest_")
+        is_fixture = "autouse=True" in _fixture_decorator(node, module)
+        is_called = _READ_BY_PYTEST.fullmatch(node.name) and not node.name.lower().startswith("teardown")
+        if is_early or is_fixture or is_called:
+            yield node, classes.get(node, ""), not is_early
 
 
 def _may_call(call: str, function: str, module: Module) -> bool:
@@ -917,7 +961,7 @@ def _replaced(node: ast.AST, changes: TreeDifferences, module: Module) -> Iterat
             folder = owner.replace(".", "/")  # of a module, or the class of a method
             files = {folder, posixpath.dirname(folder) or folder}
             ends = tuple(f"/{file}{end}" for file in files for end in (".py", "/__init__.py"))
-            if any(
+            if owner and any(
                 f"/{path}".endswith(ends)
                 and changes.kind(path) is JudgeKind.PRODUCT
                 and (product := changes.module(path, now=True)) is not None

@@ -34,8 +34,8 @@ from planner.planfile.project_files import LARGEST_READ
 LINT = (Category.LINT_ERROR,)
 
 
-def bias(memory: Memory, title: str = "Add a parser") -> float:
-    return memory.order_bias(todo(title), NOW)
+def bias(memory: Memory) -> float:
+    return memory.order_bias(todo("Add a parser"), NOW)
 
 
 def test_a_repaired_or_unfinished_todo_is_not_a_first_attempt_success() -> None:

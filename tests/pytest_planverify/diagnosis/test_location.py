@@ -183,6 +183,7 @@ def test_deeper_exception_precedes_its_consequence():
     ("source", "first"),
     [
         ("raise Unreadable(path) from error", "_parse"),
+        ("raise Unreadable(path) from error  # a missing price", "_parse"),
         ("raise Unreadable(path) from None", "load"),
         ("raise Unreadable(path)", "load"),
         ("clean_up(path)", "load"),

@@ -33,8 +33,6 @@ HELPER = "def same(found, wanted):\n    assert found == wanted\n    assert len(f
 NEAR = "assert 0.1 + 0.2 == pytest.approx(0.3, abs=1e-9)"
 EQUAL = 'assert parts == ["one", "two"]'
 
-IN_SIGN_TEST = 'parts = split("one;two"'
-
 
 def added(text: str) -> tuple[str, str]:
     """Return a change that adds code after a test."""
@@ -417,7 +415,13 @@ def of_red_tests(change: Mapping[str, str | None], tree: dict[str, str] | None =
 
 @pytest.mark.parametrize(
     ("condition", "is_found"),
-    [("parts is None", False), ("parts is not None", True), ("parts != ['']", True)],
+    [
+        ("parts is None", False),
+        ("not (parts is not None)", False),
+        ("parts is not None", True),
+        ("parts != ['']", True),
+        ("parts is None or parts", True),
+    ],
 )
 def test_a_return_may_replace_the_contrary_condition_of_a_check(condition: str, is_found: bool) -> None:
     was = "    if parts is not None:\n        assert split(text) == parts\n"
@@ -427,13 +431,20 @@ def test_a_return_may_replace_the_contrary_condition_of_a_check(condition: str, 
     assert bool(of_red_tests(change, tree)) is is_found
 
 
+def test_what_a_block_asserts_after_it_binds_a_name_may_fail() -> None:
+    block = f"if len(parts) == 2:\n        {{}}\n        {LENGTH}"
+    assert of_red_tests(with_tests(LENGTH, block.format("parts = split('a')"))) == set()
+    assert of_red_tests(with_tests(LENGTH, block.format("print(parts)"))) == VOID | FEWER
+
+
 def test_equal_checks_of_several_values_may_move_into_a_loop() -> None:
     one = "    with self.assertRaises(ValueError):\n        split({})\n"
     loop = "    for number in ({}):\n" + textwrap.indent(one.format("number"), "    ")
-    test = "class Words(TestCase):\n  def test_numbers(self):\n"
+    test = "class Words(TestCase):\n  def test_numbers(self):\n    'Numbers.'\n"
     tree = {**TREE, "tests/test_case.py": test + one.format(1) + one.format(2)}
     for values, wanted in (("1, 2", set[str]()), ("1, 1", {"assertions-fewer"})):
-        assert of_red_tests({"tests/test_case.py": test + loop.format(values)}, tree) == wanted
+        change = {"tests/test_case.py": test.replace("    'Numbers.'\n", "") + loop.format(values)}
+        assert of_red_tests(change, tree) == wanted
 
 
 def test_methods_that_a_protocol_declares_are_no_helpers() -> None:
@@ -783,11 +794,46 @@ def test_function_of_the_product_must_not_be_replaced_for_all_tests():
         ("import pkg.words\n\ndef ready():\n    pkg.words.split = list\n\nready()", True),
         (ASSIGNED_FOR_ALL.replace("autouse=True", ""), False),
         (ASSIGNED_FOR_ALL.replace("split", "LIMIT"), False),
+        ("from unittest.mock import patch\n\ndef setup(client): client.patch('split')", False),
     ],
 )
 def test_set_up_must_not_replace_the_function_that_a_failed_test_calls(code: str, is_found: bool) -> None:
-    assert of_red_tests(conftest_with(code)) == ({"assertions-fewer"} if is_found else set())
-    assert signs(conftest_with(code), grants=GRANTED) - {"assertions-fewer"} == set()
+    asking = "from pkg import words\n\ndef test_it():\n    assert words.split('a') == ['a']\n"
+    tree = {**TREE, "pkg/__init__.py": "from pkg.words import split\n", "tests/test_words.py": asking}
+    assert of_red_tests(conftest_with(code), tree) == ({"assertions-fewer"} if is_found else set())
+    assert signs(conftest_with(code), grants=GRANTED, tree=tree) - {"assertions-fewer"} == set()
+    changed = {**tree, **conftest_with(code)}
+    assert of_red_tests(conftest_with(code.replace("list", "tuple")), changed) == set()
+
+
+def test_set_up_replaces_no_name_that_tests_have_imported_before() -> None:
+    early = "import pkg.words\n\ndef pytest_configure():\n    pkg.words.split = list"
+    assert of_red_tests(conftest_with(ASSIGNED_FOR_ALL)) == set()
+    assert of_red_tests(conftest_with(early)) == {"assertions-fewer"}
+
+
+@pytest.mark.parametrize(
+    ("name", "bases", "is_found"),
+    [
+        ("setUp", "TestCase", False),
+        ("setUp", "TestSplit", True),
+        ("setUp", "", True),
+        ("tearDown", "", False),
+    ],
+)
+def test_set_up_of_another_class_or_a_new_test_replaces_nothing(
+    name: str, bases: str, is_found: bool
+) -> None:
+    test = (
+        "from pkg import words\n\nclass TestSplit:\n    def test_it(self):\n"
+        "        assert words.split('') == ['']\n"
+    )
+    set_up = f"    def {name}(self):\n        words.split = list\n"
+    new = "    def test_new(self):\n        assert words.split('') == []\n"
+    change = {
+        "tests/test_it.py": f"{test}\nclass TestMore({bases}):\n{set_up}{new}" if bases else test + set_up
+    }
+    assert of_red_tests(change, {**TREE, "tests/test_it.py": test}) == (FEWER if is_found else FREE)
 
 
 @pytest.mark.parametrize(("made", "is_found"), [("Client()", True), ("Mailer()", False)])

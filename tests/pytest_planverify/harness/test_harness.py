@@ -362,7 +362,7 @@ def test_turn_carries_small_ignored_files_but_no_link_to_its_repository(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turns, "MOST_CARRIED", 10)
-    write_files(tmp_path, dict.fromkeys((".git", "module/.git"), "gitdir: elsewhere"))
+    write_files(tmp_path, dict.fromkeys((".git", "module/.git"), "gitdir: x"))
     write_files(tmp_path, {"data.bin": "x" * 11, "module/ignored.env": "x" * 10})
     with tarfile.open(fileobj=io.BytesIO(turns._archive(tmp_path, frozenset()))) as archive:
         assert archive.getnames() == ["module/ignored.env"]

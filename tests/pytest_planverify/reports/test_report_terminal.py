@@ -546,8 +546,8 @@ PHASES = (
 )
 
 
-def lines_of(*shown: Outcome, width: int = 90, **how: Any) -> list[str]:
-    return [line.rstrip() for line in summary(document(*shown), width=width, **how).splitlines()]
+def lines_of(*shown: Outcome, **how: Any) -> list[str]:
+    return [line.rstrip() for line in summary(document(*shown), width=90, **how).splitlines()]
 
 
 def test_todos_are_indented_below_shown_parents() -> None:

@@ -50,9 +50,9 @@ def again(*judgements: Judgement) -> Mock:
 
 @pytest.fixture
 def settle(tmp_path: Path) -> Callable[..., Judgement]:
-    def run(first: Judgement, rerun: Mock, *, text: str = PLAIN, most: int = 4, **more: Any) -> Judgement:
+    def run(first: Judgement, rerun: Mock, *, text: str = PLAIN, **more: Any) -> Judgement:
         (tmp_path / "test_a.py").write_text(text)
-        return confirm(first, rerun, most=most, root=tmp_path, **more)
+        return confirm(first, rerun, most=4, root=tmp_path, **more)
 
     return run
 
