@@ -1,14 +1,17 @@
 """Parser of the output of tools by ``output.toml``: findings, and success that proves nothing.
 
 A format is a list of patterns over the whole output. Formats that patterns cannot describe have a reader: a
-function of this module, or findings below a heading that names their file.
+function of this module, or findings below a heading that names their file. JSON of checkers is read alike.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, cast
 
 from planner.catalog.tables import load_table
 from planner.catalog.tools import Purpose
@@ -29,8 +32,8 @@ MAX_MESSAGE = 500
 
 _LONG_LINE = re.compile(r"^([^\n]{2000})[^\n]+", re.MULTILINE)
 """A line that is cut: what a pattern takes from it is shown to people and kept in outcomes."""
-_MILD = frozenset({"warning", "warn", "information", "info", "style", "note", "hint"})
-"""Severities below an error."""
+_MILD = frozenset({"1", "warning", "warn", "information", "info", "style", "note", "hint"})
+"""Severities below an error; eslint's JSON has numbers."""
 
 
 def read_findings(tool: Tool, stdout: str, stderr: str) -> tuple[Finding, ...]:
@@ -40,7 +43,8 @@ def read_findings(tool: Tool, stdout: str, stderr: str) -> tuple[Finding, ...]:
     generic one.
     """
     text = _LONG_LINE.sub(r"\1", clean(f"{stdout}\n{stderr}", limit=MAX_OUTPUT))
-    found: list[Finding] = []
+    is_checker = tool.purpose in (Purpose.LINT, Purpose.TYPE_CHECK)
+    found = [*_from_json(stdout), *_from_json(stderr)] if is_checker else []
     for name in (tool.output, "checkers", "generic"):
         if not any(each.path for each in found):
             found += _read(name, text)
@@ -137,6 +141,49 @@ def _finding(groups: dict[str, str | Any], default: str = "failed") -> Finding:
         message=clean(" ".join((groups.get("message") or default).split()), limit=MAX_MESSAGE),
         severity=severity.lower() if severity else None,
     )
+
+
+_KEYS = {
+    "path": ("filename", "filePath", "file", "path"),
+    "line": ("line", "row"),
+    "column": ("column", "character"),
+    "code": ("code", "ruleId", "rule", "message-id", "messageId"),
+    "message": ("message",),
+    "severity": ("severity", "type"),
+}
+"""How checkers name the parts of a finding in JSON."""
+
+
+def _from_json(text: str) -> list[Finding]:
+    """Return the findings of a checker that prints one JSON document, or one in each line."""
+    for parts in ((text,), text.splitlines()) if text.lstrip()[:1] in ("[", "{") else ():
+        with suppress(ValueError, RecursionError):
+            documents = [json.loads(part) for part in parts if part.strip()]
+            return list(islice(_placed(documents, None), 100 * MAX_FINDINGS))
+    return []
+
+
+def _placed(value: Any, path: Any) -> Iterator[Finding]:
+    """Yield the findings in a value of a JSON document; ``path`` is the one that it is below."""
+    if isinstance(value, list):
+        value = dict(enumerate(cast("list[Any]", value)))
+    if not isinstance(value, dict):
+        return
+    fields = cast("dict[Any, Any]", value)
+    flat = {**fields}
+    for name in ("location", "range", "start"):
+        flat |= inner if isinstance(inner := flat.get(name), dict) else {}
+    found = {part: next((flat[key] for key in keys if flat.get(key)), None) for part, keys in _KEYS.items()}
+    path = found["path"] = found["path"] or path
+    if isinstance(found["message"], str):
+        finding = _finding(
+            {part: clean(str(each), limit=2_000) for part, each in found.items() if each is not None}
+        )
+        # Of the checkers, only pyright counts lines from 0.
+        yield finding.model_copy(update={"line": (finding.line or 0) + 1}) if "range" in flat else finding
+        return
+    for each in fields.values():
+        yield from _placed(each, path)
 
 
 def _number(digits: str | None) -> int | None:

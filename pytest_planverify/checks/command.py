@@ -87,6 +87,7 @@ def find_program(name: str, root: Path, search_path: str | None = None) -> str |
 _NO_MODULE = re.compile(r": No module named '?(?P<name>[\w.]+)'?(?:;.*)?$", re.MULTILINE)
 """Message of the interpreter if ``python -m`` does not find a module, or one that the module imports."""
 
+_SKIPPED = re.compile(r"\bskipped: +(\S.*)$", re.MULTILINE)
 _AFTER_ERROR = re.compile(r"\s+at .*:\d+:\d+\)?|Node\.js v[\d.]+")
 """Lines that node prints after the message of an uncaught error."""
 
@@ -146,6 +147,8 @@ def _not_passed(
     reason = clean(reason, limit=500)
     stdout = clean(process.stdout, limit=OUTPUT_CHARACTERS) if process else ""
     stderr = clean(process.stderr, limit=OUTPUT_CHARACTERS) if process else ""
+    if more.get("vacuous") == "all_skipped":
+        more["skip_reasons"] = tuple(dict.fromkeys(_SKIPPED.findall(f"{stdout}\n{stderr}")))[:20]
     if process is not None:
         more["duration_seconds"] = process.duration_ms / 1000
         more["timed_out"] = process.timed_out

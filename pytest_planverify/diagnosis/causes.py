@@ -120,6 +120,8 @@ def _marks_of_error(case: Case) -> Iterator[Mark]:
         yield Mark("fixture", (error.name,))
     elif case.is_error("SyntaxError") and error.path and not error.path.startswith("<"):
         yield Mark("syntax", (_posix_path(error.path),))
+    elif case.is_error("doctest.DocTestFailure") and error.path:
+        yield Mark("example", (_posix_path(error.path), str(error.line)))
     callee = callee_of(error.message) if error.qualified == "builtins.TypeError" else None
     if callee:
         yield Mark("call", (callee,))

@@ -70,6 +70,7 @@ _MOST_FIXTURES = 500
 _MOST_NAMES = 200
 _MOST_SUBJECTS = 5
 _TIMEOUT_MESSAGE = re.compile(r"Timeout \(?>\d+(?:\.\d+)?s\)?")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{4,}(?=>)")
 _PHASES = {phase.value: phase for phase in Phase}
 _OF_PROJECT = frozenset({Side.TEST, Side.PRODUCT})
 _WRAPPERS = frozenset(
@@ -260,6 +261,7 @@ def headline(error: Facts) -> str:
     first = lines[0].strip() if lines else ""
     compared = next((line.strip() for line in lines[1:] if line.startswith("assert ")), "")
     text = f"{first} ({compared})" if compared and not first.startswith("assert ") else first
+    text = _ADDRESS.sub("", text)  # differs in each run
     return readable(f"{error.type}: {text}" if text else error.type, _LONGEST_HEADLINE)
 
 
@@ -594,7 +596,7 @@ def _doctest_failure(exception: Any, project: ProjectMap) -> dict[str, Any]:
         "name": str(test.name),
         "path": readable(project.relative(str(test.filename))) if test.filename else None,
         "line": (test.lineno or 0) + example.lineno + 1,
-        "message": readable(f"{str(example.source).strip()} gave {got} where {wanted} stands"),
+        "message": readable(f"{str(example.source).strip()} gave {got} where {wanted} is expected"),
     }
 
 

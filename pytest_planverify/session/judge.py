@@ -14,7 +14,13 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from planner.catalog.pytest_arguments import RUNS_NO_TEST, known_options, split_options
+from planner.catalog.pytest_arguments import (
+    RUNS_NO_TEST,
+    known_options,
+    parse_pytest_arguments,
+    split_options,
+)
+from planner.errors import CommandSyntaxError
 from planner.model.evidence import Evidence, HygieneSignal, MetricFact, ProcessEnd, Selector
 from planner.model.outcome import TestResult
 from planner.model.verdicts import EvidenceKind, Phase, TestOutcome, Verdict
@@ -23,7 +29,7 @@ from pytest_planverify.checks.result import JudgedCommand, Judgement, file_of
 from pytest_planverify.session.records import GREEN, PROVING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from planner.catalog import PytestInvocation
     from pytest_planverify.session.records import Death, TestRecord, WorkerRecord
@@ -41,6 +47,18 @@ def expression_of(invocation: PytestInvocation) -> str:
     given = (("-k", invocation.keyword), ("-m", invocation.markexpr))
     texts = [f"{option} {text!r}" for option, text in given if text and text.strip()]
     return " ".join([*texts, *(f"--deselect {prefix}" for prefix in invocation.deselect)])
+
+
+def options_of(invocation: PytestInvocation, env: Mapping[str, str]) -> PytestInvocation:
+    """Return a command's invocation with the options that its own variables ``env`` stand for."""
+    words = [word for name in env.get("PYTEST_PLUGINS", "").split(",") if name for word in ("-p", name)]
+    if env.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
+        words.append("--disable-plugin-autoload")
+    try:
+        words += shlex.split(env.get("PYTEST_ADDOPTS", ""))
+        return parse_pytest_arguments((), (*words, *invocation.args), foreign=False, as_module=False)
+    except (ValueError, CommandSyntaxError):  # the worker's pytest reports it
+        return invocation
 
 
 def judge(command: JudgedCommand, record: WorkerRecord) -> Judgement:
@@ -196,13 +214,16 @@ def _test_result(nodeid: str, result: TestRecord | None) -> TestResult:
 
 
 _UNKNOWN = re.compile(
-    r"unrecognized arguments?: (?P<options>.+)|(?:^|: )Unknown config option: (?P<setting>\S+)"
+    r"unrecognized arguments?: (?P<options>.+)|(?:^|: )Unknown config option: (?P<setting>\S+)|"
+    r"option names \{'(?P<twice>[^']+)'.*\} already added"
 )
 _REFUSED = re.compile(
     r"(?:^|error: argument |Check your '|Wrong expression passed to '|Unknown marker\(s\) in ')"
     r"(?P<names>-[\w/-]+)|"
     r"(?:parsing the following warning configuration:\s+|\.InvalidArgument: Profile ')(?P<value>\S.*?)"
-    r"(?:' is not registered)?(?:\n|$)"
+    r"(?:' is not registered)?(?:\n|$)|"
+    r"Error importing plugin \"(?P<plugin>(?P<package>\w+)[\w.]*)\": "
+    r"No module named '(?:(?P=plugin)|(?P=package))'"
 )
 """A complaint of pytest or of a plugin about an option's value: its names, such as ``-k``, or the value."""
 _STARTS = {"xdist": ("-n", "--dist", "--maxprocesses", "--tx")}
@@ -218,28 +239,34 @@ def _refused_options(command: JudgedCommand, record: WorkerRecord) -> Evidence |
     # pytest may as well complain about options of the ini file or of the user, which are not the plan's.
     own = list(split_options(command.args))
     at = f"{command.place}: " if command.place else ""
-    for text in (*record.usage_errors, *record.internal_errors):
+    starting = (raw["headline"] for raw in record.startup_failures)
+    for text in (*record.usage_errors, *record.internal_errors, *starting):
         if found := _UNKNOWN.search(text):
             setting = found["setting"]
-            words = [setting.lower()] if setting else found["options"].split()
+            words = [setting.lower()] if setting else (found["options"] or found["twice"]).split()
             unknown = {each.words[0] for each in own if not each.known}
             refused = [word for word in words if word in unknown]
             problem, headline = "unknown_option", f"{at}pytest does not know {', '.join(refused)}"
             if not refused:
                 # The ini file may have options or settings of a plugin that the command disables: --cov
                 # in addopts with -p no:cov, asyncio_mode with -p no:asyncio.
-                off = [each for each in own if each.name == "-p" and (each.value or "").startswith("no:")]
+                # Or it loads a plugin that pytest loads by itself.
+                sign = "" if found["twice"] else "no:"
+                named = [each for each in own if each.name == "-p" and (each.value or "").startswith(sign)]
                 refused = [
                     shlex.join(each.words)
-                    for each in off
+                    for each in named
                     for plugin in [str(each.value).removeprefix("no:").removeprefix("pytest_")]
                     for start in [plugin if setting else _STARTS.get(plugin, f"--{plugin}")]
                     if any(word.startswith(start) for word in words)
                 ]
+                if not found["twice"]:
+                    refused += [each.name for each in own if each.name == "--disable-plugin-autoload"]
                 problem, headline = "bad_value", f"{at}{_complaint(text)}"
         elif found := _REFUSED.search(text):
             names = (found["names"] or "").split("/")
-            given = [each for each in own if each.name in names or each.value == found["value"] is not None]
+            value = found["value"] or found["plugin"]
+            given = [each for each in own if each.name in names or each.value == value is not None]
             refused = [shlex.join(each.words) for each in given if each.name]
             problem, headline = "bad_value", f"{at}{_complaint(text)}"
         else:

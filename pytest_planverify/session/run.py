@@ -47,7 +47,13 @@ from pytest_planverify.session.confirm import (
     with_executed,
 )
 from pytest_planverify.session.interrupts import raise_if_requested
-from pytest_planverify.session.judge import LEFT_OUT, expression_of, judge, judge_missing_files
+from pytest_planverify.session.judge import (
+    LEFT_OUT,
+    expression_of,
+    judge,
+    judge_missing_files,
+    options_of,
+)
 from pytest_planverify.session.last_verdicts import (
     COMMANDS,
     FileDigests,
@@ -443,13 +449,14 @@ class SessionRun:
     def _command(self, job: Job) -> JudgedCommand:
         """Return the facts about a command that its judgement needs."""
         line = line_of(job.plan.path, job.spec.cmd)
+        given = options_of(job.invocation, dict(job.command.env))
         return JudgedCommand(
             check_id=job.criterion.id,
             limit_seconds=job.spec.timeout_seconds,
-            args=job.invocation.args,
+            args=given.args,
             place=f"{job.plan.path.name}:{line}" if line else "",
             selections=job.invocation.selections,
-            expression=expression_of(job.invocation),
+            expression=expression_of(given),
             contract_path=job.todo.contract_path,
             view=None if self._demands is None else self._demands.view(job.todo, job.criterion.id),
         )

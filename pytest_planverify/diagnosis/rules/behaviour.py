@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from planner.catalog.test_paths import is_test_path
 from planner.model.outcome import Location
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import Phase, Side
@@ -281,9 +282,12 @@ def doctest_differs(case: Case) -> Hit:
     error = case.error
     where = Location(path=error.path, line=error.line, function=error.name) if error.path else None
     position = f" ({error.path}:{error.line})" if error.path else ""
+    # A module of tests documents its own functions; a text file there documents the product.
+    is_module = (error.path or "").endswith(".py") and is_test_path(error.path or "")
     return Hit(
         suggestion=f"The example of {error.name or 'a doctest'}{position}: {quote(error.message)}.",
         location=where,
+        owner=Owner.TEST if is_module and not case.product_changed else None,
     )
 
 

@@ -199,7 +199,8 @@ def selection_empty(case: Case) -> Hit | None:
 _IMPORTORSKIP = re.compile(r"^could not import '(?P<module>[\w.]+)': No module named ")
 """The skip reason of ``pytest.importorskip``."""
 _REQUIREMENT = re.compile(
-    r"\bnot (?:installed|available)\b|\b(?:requires?|needs?|missing)\b", re.IGNORECASE
+    r"\bnot (?:installed|available)\b|\b(?:requires?|needs?|missing)\b|\binterpreter\b.* not found\b",
+    re.IGNORECASE,
 )
 """Usual words of a skip reason that states a requirement of the tests on the machine."""
 
@@ -222,14 +223,14 @@ def all_skipped_for_a_module(case: Case) -> Hit | None:
     if reasons and all(_IMPORTORSKIP.match(each) or _REQUIREMENT.search(each) for each in reasons):
         said = quote("; ".join(reasons))
         # A project words such reasons itself, so this is less certain than the reason of importorskip.
-        return Hit(suggestion=f"{skipped}: {said}. Install what is missing.", weight=0.9)
+        return Hit(suggestion=f"{skipped}: {said.rstrip('.')}. Install what is missing.", weight=0.9)
     return None
 
 
 def all_skipped(case: Case) -> str:
     """All tests were skipped, so nothing was proved."""
     reason = quote("; ".join(case.evidence.skip_reasons) or "no reason given")
-    return f"Every test of {_selected(case)} was skipped: {reason}."
+    return f"Every test of {_selected(case)} was skipped: {reason.rstrip('.')}."
 
 
 def nothing_checked(case: Case) -> str:

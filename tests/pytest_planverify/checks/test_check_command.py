@@ -167,6 +167,14 @@ def test_skipped_unittests_are_vacuous(tmp_path: Path) -> None:
         assert result.evidence[0].vacuous == "all_skipped"
 
 
+def test_skipped_sessions_have_their_reason(tmp_path: Path) -> None:
+    reason = "Python interpreter 3.9 not found."
+    (tmp_path / "nox.py").write_text(f"print('nox > Session a-3.9 skipped: {reason}')")
+    (evidence,) = run("python -m nox", tmp_path).evidence
+    assert evidence.skip_reasons == (reason,)
+    assert diagnose(evidence).rule == "all-skipped-for-a-module"
+
+
 def test_command_over_its_time_limit_fails(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
     result = run("python slow.py", tmp_path, 0.1)

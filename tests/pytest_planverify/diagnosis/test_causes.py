@@ -86,6 +86,11 @@ def no_name(file: str, name: str) -> Evidence:
     return uncollected(file, "ImportError", message, name="shop.cart")
 
 
+def example(function: str) -> Evidence:
+    wrong = error("doctest.DocTestFailure", "1 gave 1", name=function, path="shop/tax.py", line=3)
+    return failed(wrong, nodeid=f"shop/tax.py::{function}")
+
+
 def unparsed(file: str, broken: str = "shop/tax.py") -> Evidence:
     return uncollected(file, "SyntaxError", "expected ':'", path=broken, line=3)
 
@@ -175,6 +180,7 @@ ONE_FAULT: dict[str, tuple[Evidence, ...]] = {
         complained("ruff", SYNTAX),
         complained("mypy", SYNTAX_OF_MYPY, purpose="type_check"),
     ),
+    "one example of two docstrings": (example("a"), example("b")),
     "a fixture that does not exist": (unfound("a", "shop"), unfound("b", "shop")),
     "one fixture": (refused("a"), refused("b", why="worse", kind="KeyError")),
     "one function of the product, other messages": (

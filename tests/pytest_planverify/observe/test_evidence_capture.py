@@ -218,6 +218,7 @@ def test_property_whose_error_getattr_replaced_is_the_last_frame() -> None:
     [
         ("assert 32.1 == 28.5\n +  where", "AssertionError: assert 32.1 == 28.5"),
         ("rsi differs\nassert 1 == 2", "AssertionError: rsi differs (assert 1 == 2)"),
+        ("assert <a.A object at 0x7f12ab> == 1", "AssertionError: assert <a.A object> == 1"),
         ("", "AssertionError"),
         ("\n\n", "AssertionError"),
     ],

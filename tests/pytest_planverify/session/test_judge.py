@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from record_samples import FAILURE, Session, command
 
+from planner.catalog.pytest_arguments import parse_pytest_arguments
 from planner.model.verdicts import EvidenceKind, TestOutcome, Verdict
 from pytest_planverify.checks.result import Judgement
-from pytest_planverify.session.judge import judge, judge_missing_files
+from pytest_planverify.session.judge import judge, judge_missing_files, options_of
 from pytest_planverify.session.records import WorkerRecord
 
 
@@ -241,6 +242,20 @@ def test_unknown_option_is_a_plan_fault_with_a_suggestion():
     assert (selector.text, selector.nearest[0]) == ("--maxfial=1", "--maxfail")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "args"),
+    [
+        ("PYTEST_ADDOPTS", "-k 'a b'", ("-k", "a b")),
+        ("PYTEST_ADDOPTS", "-k '", ()),
+        ("PYTEST_PLUGINS", "a,b.c", ("-p", "a", "-p", "b.c")),
+        ("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1", ("--disable-plugin-autoload",)),
+    ],
+)
+def test_variables_of_a_command_stand_for_options(name: str, value: str, args: tuple[str, ...]):
+    invocation = parse_pytest_arguments(("pytest",), ("a.py",), foreign=False, as_module=False)
+    assert options_of(invocation, {name: value}).args == (*args, "a.py")
+
+
 _CONFIG = "Config file '/p/no.ini' not found. Check your '-c/--config-file' option."
 _PROFILE = "hypothesis.errors.InvalidArgument: Profile 'x' is not registered"
 _WARNING = "while parsing the following warning configuration:\n\n  no::x\n\ninvalid action: 'no'"
@@ -260,6 +275,9 @@ _WARNING = "while parsing the following warning configuration:\n\n  no::x\n\ninv
         (("-p", "no:pytest_cov"), "error: unrecognized arguments: --cov", "-p no:pytest_cov"),
         (("-p", "no:xdist", "-p", "no:cov"), "error: unrecognized arguments: -n 4", "-p no:xdist"),
         (("-p", "no:cov", "-p", "no:asyncio"), "Unknown config option: asyncio_mode", "-p no:asyncio"),
+        (("--disable-plugin-autoload",), "Unknown config option: a_mode", "--disable-plugin-autoload"),
+        (("-p", "cov", "-p", "x"), "ValueError: option names {'--cov'} already added", "-p cov"),
+        (("-p", "no.x", "-p", "y"), "Error importing plugin \"no.x\": No module named 'no'", "-p no.x"),
     ],
 )
 def test_refused_value_is_a_plan_fault_if_the_command_gives_it(
@@ -270,6 +288,8 @@ def test_refused_value_is_a_plan_fault_if_the_command_gives_it(
     (other,) = judge(command(args=("-v",)), session).evidence
     assert [(each.text, each.problem) for each in own.selectors] == [(refused, "bad_value")]
     assert own.headline in message
+    starting = Session().feed("startup_failure", evidence={"kind": "session", "headline": message})
+    assert judge(command(args=args), starting.ended(4)).evidence[0].selectors == own.selectors
     # It stands in an ini file or in PYTEST_ADDOPTS.
     assert other.kind is EvidenceKind.SESSION
     ran = session_of("failed").feed("usage_error", message=message).ended(1)
