@@ -1,4 +1,4 @@
-"""Shared by all tests: the `pytester` fixture and the hypothesis profiles.
+"""Shared by all tests: the `pytester` fixture, the hypothesis profiles, and which processes are measured.
 
 By default the suite is repeatable: the same code gives the same results. To explore other examples in each
 run: ``pytest --hypothesis-profile explore -m hypothesis``.
@@ -16,9 +16,23 @@ from typing import Any
 
 import hypothesis
 import pytest
-from real_command import TEMPORARY_FOLDERS
+from real_command import MEASURING, TEMPORARY_FOLDERS
 
 pytest_plugins = ["pytester"]
+
+MEASURED = frozenset(
+    {
+        "test_baseline",
+        "test_mcp",
+        "test_parallel_turns",
+        "test_qualification",
+        "test_reporters",
+        "test_run_with_agents",
+    }
+)
+"""Modules whose processes are measured for coverage. Measurement adds half of the run time, and the other
+modules execute the same lines, in more projects; where tracers are tested, it would change the results.
+"""
 
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=40)
 hypothesis.settings.register_profile("explore", max_examples=2000, deadline=None)
@@ -45,6 +59,16 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def measure_only_what_counts(request: pytest.FixtureRequest) -> Generator[None]:
+    """Measure the processes that a module starts only if the module is in `MEASURED`."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.module.__name__ not in MEASURED:
+            for name in MEASURING:
+                patch.delenv(name, raising=False)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -104,7 +104,6 @@ class Example:
         timeout_seconds: float = 300,
         as_module: bool = False,
         forked: bool = True,
-        measured: bool = True,
     ) -> Verified:
         """Run `pytest --planverify ARGS`, by default in the root, without plugin autoloading and forked."""
         mark = uuid.uuid4().hex
@@ -120,7 +119,6 @@ class Example:
             timeout_seconds=timeout_seconds,
             as_module=as_module,
             forked=forked,
-            measured=measured,
         )
         return self.verified(done, "" if forked else mark, outcomes)
 

@@ -312,7 +312,7 @@ def verified(tmp_path_factory: pytest.TempPathFactory) -> Verified:
     commit_all(root)
     example.write({"shop.py": PRODUCT.replace("return 0", "return 1")})
     options = ("-p", "no:cacheprovider", "-p", "xdist.plugin")
-    return example.verify("plan.yaml", *options, measured=False)  # coverage would already trace
+    return example.verify("plan.yaml", *options)
 
 
 @pytest.mark.parametrize("todo_id", ["plain", "xdist", "covered"])
@@ -378,7 +378,7 @@ def reds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Example, Verified]:
         todo("flaky", f"python -m pytest tests/test_{FLAKY}.py"),
         todo("short", "pytest hooked/test_xs.py --tb=short"),
     )
-    return example, example.verify("plan.yaml", measured=False)  # coverage would already trace
+    return example, example.verify("plan.yaml")
 
 
 def test_confirmation_renders_tracebacks_only_on_request(reds: tuple[Example, Verified]):
