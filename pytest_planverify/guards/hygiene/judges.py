@@ -957,6 +957,9 @@ def _replaced(node: ast.AST, changes: TreeDifferences, module: Module) -> Iterat
             path, attribute = (fold(one) for one in [*each.args, None, None][:2])
             owner = dotted(each.args[0], module.aliases) if each.args else ""
             names = [path if isinstance(path, str) else f"{owner}.{attribute}"]
+            wrapped = {one.arg: dotted(one.value, module.aliases) for one in each.keywords}
+            if wrapped == {"wraps": names[0]}:  # a spy, which calls the function
+                continue
         for owner, _, name in (each.rpartition(".") for each in names):
             folder = owner.replace(".", "/")  # of a module, or the class of a method
             files = {folder, posixpath.dirname(folder) or folder}

@@ -224,6 +224,15 @@ def _all():
 """
 
 
+SPY_FOR_ALL = """
+import pkg.words
+
+@pytest.fixture(autouse=True)
+def _all(mocker):
+    mocker.patch("pkg.words.split", wraps={wrapped})
+"""
+
+
 DECIDES_FOR_ALL = """
 @pytest.fixture(autouse=True)
 def _all(request):
@@ -794,6 +803,9 @@ def test_function_of_the_product_must_not_be_replaced_for_all_tests():
         ("import pkg.words\n\ndef ready():\n    pkg.words.split = list\n\nready()", True),
         (ASSIGNED_FOR_ALL.replace("autouse=True", ""), False),
         (ASSIGNED_FOR_ALL.replace("split", "LIMIT"), False),
+        (SPY_FOR_ALL.format(wrapped="pkg.words.split"), False),
+        (SPY_FOR_ALL.format(wrapped="str.split"), True),
+        (SPY_FOR_ALL.format(wrapped="pkg.words.split, return_value=['one', 'two']"), True),
         ("from unittest.mock import patch\n\ndef setup(client): client.patch('split')", False),
     ],
 )
