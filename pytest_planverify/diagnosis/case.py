@@ -163,7 +163,7 @@ class Case:
     @lazy
     def deeper(self) -> tuple[Case, ...]:
         """Cases for each cause or context of the surfacing exception, then for each group member."""
-        printed = (self.server_error,) if self.server_error else ()
+        printed = tuple(each for each in (self.server_error, self.quoted_error) if each)
         return (*map(self.at, self.evidence.exceptions[1:]), *printed, *self.leaves)
 
     @lazy
@@ -179,6 +179,19 @@ class Case:
         errors = (read_traceback(text, first_party) for text in texts)
         cases = (Case(evidence, error, printed=True) for error in errors if error)
         return next((each for each in cases if each.raised_at), None)
+
+    @lazy
+    def quoted_error(self) -> Case | None:
+        """Case of the error of a program that a test started, which the message of its assertion quotes.
+
+        ``None`` if the product was changed: the quoted error may then be one that the test expects.
+        """
+        evidence = self.evidence
+        is_assertion = self.in_test and self.is_error("AssertionError")
+        if self.product_changed or not is_assertion or self.error not in evidence.exceptions[:1]:
+            return None
+        error = read_traceback(self.error.message, frozenset(evidence.first_party))
+        return error and Case(evidence, _within_project(error, evidence), printed=True)
 
     @lazy
     def command(self) -> CommandFact:

@@ -60,6 +60,13 @@ RAISES = from_product("raise Refused('so')")
 MISSING = error("FileNotFoundError", "", TEST, PRODUCT, stdlib("subprocess"), bases=OS, errno=2, path="dot")
 VARIABLE = error("KeyError", "'PORT'", TEST, PRODUCT, stdlib("os", "_Environ.__getitem__"))
 ASSERTION = error("AssertionError", "assert 1 == 2", TEST)
+QUOTED = """Traceback (most recent call last):
+  File "/srv/shop/cart.py", line 3, in <module>
+    import client
+{}
+assert 1 == 0"""
+QUOTES = error("AssertionError", QUOTED.format("ModuleNotFoundError: No module named 'client'"), TEST)
+QUOTES_OWN = error("AssertionError", QUOTED.format("ValueError: no price"), TEST)
 LOOKUP = error("_pytest.fixtures.FixtureLookupError", "fixture 'full' not found", TEST, name="full")
 MARK = error("Failed", "'slwo' not found in `markers` configuration option", TEST)
 ASYNC = error("Failed", "async def functions are not natively supported.", bases="Exception")
@@ -95,6 +102,7 @@ UNFIXED = Hunk(path="tests/conftest.py", line=5, added=1, removed=1, side=Side.T
 BY_CHANGE = {"files": ("shop/b.py", "tests/test_cart.py")}
 
 OLD = RequirementFact(name="client", asked="<6", installed="6.1", modules=("client",), file="tox.ini")
+ABSENT = OLD.model_copy(update={"installed": None})
 SHELF = frame("shop/shelf.py", "put", 3)
 BELOW = error("TypeError", "x() missing 1 argument", TEST, SHELF, LIBRARY)
 ABOVE = error("TypeError", "x() missing 1 argument", TEST, LIBRARY, TEST, SHELF)
@@ -123,6 +131,9 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("part of a module, by the change", seen(PART, files=("tests/test_cart.py",)), C.IMPORT_ERROR, Owner.TEST, "dependency-missing"),
     ("a new test", seen(ASSERTION, files=("tests/test_cart.py",), hunks=(NEW,)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
     ("an edited test beside a remark", seen(ASSERTION, hunks=(EDITED, REMARK), **BY_CHANGE), C.TEST_REGRESSION, Owner.TEST, "assertion-in-test"),
+    ("what a program that the test started lacks", seen(QUOTES, unmet=(ABSENT,)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "requirement-unmet"),
+    ("what a program that the test started lacks, by the change", seen(QUOTES, files=("shop/b.py",), unmet=(ABSENT,)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
+    ("what a program that the test started refuses", seen(QUOTES_OWN), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
     ("program, unchanged", seen(MISSING, files=("shop/other.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "program-not-on-path"),
     ("program, named by the change", seen(MISSING, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "name-of-change-not-found"),
     ("variable, read by the change", seen(VARIABLE, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "name-of-change-not-found"),
