@@ -104,6 +104,8 @@ BY_CHANGE = {"files": ("shop/b.py", "tests/test_cart.py")}
 
 OLD = RequirementFact(name="client", asked="<6", installed="6.1", modules=("client",), file="tox.ini")
 ABSENT = OLD.model_copy(update={"installed": None})
+PLUGIN = ABSENT.model_copy(update={"name": "pytest-many-clients"})
+ABSENT_PLUGIN = error("ModuleNotFoundError", "", TEST, bases="ImportError", name="many_clients")
 SHELF = frame("shop/shelf.py", "put", 3)
 BELOW = error("TypeError", "x() missing 1 argument", TEST, SHELF, LIBRARY)
 ABOVE = error("TypeError", "x() missing 1 argument", TEST, LIBRARY, TEST, SHELF)
@@ -133,6 +135,7 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("a new test", seen(ASSERTION, files=("tests/test_cart.py",), hunks=(NEW,)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
     ("an edited test beside a remark", seen(ASSERTION, hunks=(EDITED, REMARK), **BY_CHANGE), C.TEST_REGRESSION, Owner.TEST, "assertion-in-test"),
     ("what a program that the test started lacks", seen(QUOTES, unmet=(ABSENT,)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "requirement-unmet"),
+    ("a declared plugin that provides the module", seen(ABSENT_PLUGIN, unmet=(PLUGIN,)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "requirement-unmet"),
     ("what a program that the test started lacks, by the change", seen(QUOTES, files=("shop/b.py",), unmet=(ABSENT,)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
     ("what a program that the test started refuses", seen(QUOTES_OWN), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
     ("an expectation that held with the same files", seen(ASSERTION, passed_unchanged=True, confirmations=AGAIN), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "passed-with-these-files"),
