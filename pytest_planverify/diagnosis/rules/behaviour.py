@@ -168,8 +168,8 @@ def passed_with_these_files(case: Case) -> str | None:
     if not case.evidence.passed_unchanged or case.repeatability is not Repeatability.DETERMINISTIC:
         return None
     return (
-        f"{_at(case)} raises {error_text(case.error)}, but passed with the same files at the baseline: "
-        "something outside of them differs, such as a variable, a program, the clock or a package."
+        f"{_at(case)} raises {error_text(case.error)}, but passed with the same files at the baseline. "
+        "Restore what differs outside of them: a variable, a program, the clock or a package."
     )
 
 
