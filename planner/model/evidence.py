@@ -329,6 +329,8 @@ class Evidence(ReadValue):
     green_tests: int = 0
     """Number of recorded passing tests of the same files."""
     confirmations: tuple[Confirmation, ...] = ()
+    passed_unchanged: bool = False
+    """The failed tests passed at the baseline, and no file has changed since then."""
     swallowed_timeout: bool = False
     """The test passed although it ran longer than its time limit."""
     tests: tuple[str, ...] = ()

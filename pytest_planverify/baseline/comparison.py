@@ -181,6 +181,10 @@ class BaselineComparison:
                 each for each in changes if self._is_unchanged(below(self._flat, todo.id, each.path))
             )
 
+        tests = evidence.tests if evidence.changed == () and evidence.changed_since != "commit" else ()
+        standings = {self._kept.standing(below(self._flat, todo.id, test)) for test in tests}
+        if standings == {"green"}:
+            evidence = evidence.model_copy(update={"passed_unchanged": True})
         found = rules(evidence)
         changed = None if evidence.changed is None else older(evidence.changed)
         hunks = older(evidence.hunks)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from planner.catalog.test_paths import is_test_path
 from planner.model.outcome import Location
-from planner.model.taxonomy import Owner
+from planner.model.taxonomy import Owner, Repeatability
 from planner.model.verdicts import Phase, Side
 from planner.text.python_text import (
     MIRRORED_OPERATORS,
@@ -162,6 +162,16 @@ def subtests_failed(case: Case) -> str | None:
     """Subtests of the test failed."""
     found = _SUBTESTS.match(case.evidence.headline)
     return found and f"{case.evidence.nodeid} has {found['count']} failed subtests; see their own failures."
+
+
+def passed_with_these_files(case: Case) -> str | None:
+    """The test passed at the baseline with the same files, and now fails each time."""
+    if not case.evidence.passed_unchanged or case.repeatability is not Repeatability.DETERMINISTIC:
+        return None
+    return (
+        f"{_at(case)} raises {error_text(case.error)}, but passed with the same files at the baseline. "
+        "Restore what differs outside of them: a variable, a program, the clock or a package."
+    )
 
 
 def assertion_in_test(case: Case) -> Hit | None:

@@ -84,8 +84,11 @@ def requirement_unmet(case: Case) -> str | None:
     may_be_old = not case.raised_in_changed and not case.is_error("SyntaxError")
     for each in case.evidence.unmet:
         remedy = "install what the project declares"
-        # ``railroad-diagrams`` provides ``railroad``, and ``flask-login`` depends on ``flask``.
-        is_named = each.name in names or (top and each.name.startswith(f"{top.lower()}-"))
+        # ``railroad-diagrams`` provides ``railroad``, ``flask-login`` depends on ``flask``, and
+        # ``pytest-xprocess`` provides ``xprocess``.
+        word = top.lower().replace("_", "-")
+        is_similar = each.name.startswith(f"{word}-") or each.name.endswith(f"-{word}")
+        is_named = each.name in names or (word and is_similar)
         if each.installed is None and is_named:
             wanted = f"{each.file} declares {each.name}{each.asked}"
             return f"{wanted}, which is not installed{_by(case)}: {remedy}."

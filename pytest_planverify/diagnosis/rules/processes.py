@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from planner.lint.rules import SHORTEST_SECONDS
 from planner.model.outcome import Location
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import EvidenceKind, Side
@@ -90,6 +91,15 @@ def limit_passed(case: Case) -> Hit:
     # The test's own duration may be shorter than the limit, which includes what runs around it.
     duration = evidence.duration_seconds or 0
     took = f" after {duration:.1f} s" if duration > (seconds or 0) else ""
+    # In so little time pytest hardly starts, and code that has not changed is presumed to end.
+    if (
+        seconds
+        and seconds == evidence.limit_seconds
+        and seconds < SHORTEST_SECONDS
+        and case.nothing_changed
+    ):
+        needed = ", less than pytest needs to start: raise the limit in the plan."
+        return Hit(suggestion=f"{_subject(case)} exceeded its limit{limit}{needed}", owner=Owner.PLAN)
     if evidence.swallowed_timeout:
         how = ", but reports a pass: its code catches the timeout and continues."
     elif frame is None:

@@ -7,14 +7,15 @@ import pytest
 from baseline_samples import TODO, baseline, flat_plan, write_plan
 from outcome_samples import document, outcome, results
 
-from planner.model.evidence import CommandFact, Evidence, Finding
-from planner.model.outcome import Check, Outcome, TestResult
+from planner.model.evidence import ChangedFile, CommandFact, Evidence, Finding
+from planner.model.outcome import Check, Diagnosis, Outcome, TestResult
 from planner.model.verdicts import CheckKind, EvidenceKind, Since, TestOutcome, TodoState, Verdict
 from planner.testing import create_sample_todo, sample_failure
 from pytest_planverify.baseline import record
 from pytest_planverify.baseline.comparison import BaselineComparison, count_since
 from pytest_planverify.baseline.kept_baseline import KeptBaseline
 from pytest_planverify.baseline.record import records_of, todos_of
+from pytest_planverify.diagnosis import diagnose
 
 CHECKS = {"tests[0]": {"verdict": "failed", "signatures": ["old"]}, "tests[1]": {"verdict": "passed"}}
 TESTS = {
@@ -89,6 +90,31 @@ def test_failures_before_an_agent_run_are_the_work_of_their_todo(comparison: Bas
     assert found.at_base == "red"
     todos = [create_sample_todo(name) for name in ("claimed", "done")]
     assert [of_a_run(comparison).todo(each) for each in todos] == ["open", "done"]
+
+
+@pytest.mark.parametrize(
+    ("test", "files", "since", "is_known"),
+    [
+        ("t.py::green", (), "baseline", True),
+        ("t.py::green", (), "green", True),
+        ("t.py::green", (), "commit", False),  # the work may be committed
+        ("t.py::green", ("shop.py",), "baseline", False),
+        ("t.py::red", (), "baseline", False),
+    ],
+)
+def test_diagnosis_knows_that_a_test_passed_at_the_baseline_with_the_same_files(
+    comparison: BaselineComparison, test: str, files: tuple[str, ...], since: str, is_known: bool
+):
+    seen: list[bool] = []
+
+    def rules(evidence: Evidence) -> Diagnosis:
+        seen.append(evidence.passed_unchanged)
+        return diagnose(evidence)
+
+    changed = tuple(ChangedFile(path=path) for path in files)
+    evidence = failing(test).model_copy(update={"changed": changed, "changed_since": since})
+    comparison.diagnosis(create_sample_todo("open"), evidence, rules)
+    assert seen[0] is is_known
 
 
 def test_tests_of_a_sub_plan_are_looked_up_below_its_root(comparison: BaselineComparison):

@@ -67,6 +67,7 @@ QUOTED = """Traceback (most recent call last):
 assert 1 == 0"""
 QUOTES = error("AssertionError", QUOTED.format("ModuleNotFoundError: No module named 'client'"), TEST)
 QUOTES_OWN = error("AssertionError", QUOTED.format("ValueError: no price"), TEST)
+AGAIN = ({"where": "alone", "passed": False},)
 LOOKUP = error("_pytest.fixtures.FixtureLookupError", "fixture 'full' not found", TEST, name="full")
 MARK = error("Failed", "'slwo' not found in `markers` configuration option", TEST)
 ASYNC = error("Failed", "async def functions are not natively supported.", bases="Exception")
@@ -103,6 +104,8 @@ BY_CHANGE = {"files": ("shop/b.py", "tests/test_cart.py")}
 
 OLD = RequirementFact(name="client", asked="<6", installed="6.1", modules=("client",), file="tox.ini")
 ABSENT = OLD.model_copy(update={"installed": None})
+PLUGIN = ABSENT.model_copy(update={"name": "pytest-many-clients"})
+ABSENT_PLUGIN = error("ModuleNotFoundError", "", TEST, bases="ImportError", name="many_clients")
 SHELF = frame("shop/shelf.py", "put", 3)
 BELOW = error("TypeError", "x() missing 1 argument", TEST, SHELF, LIBRARY)
 ABOVE = error("TypeError", "x() missing 1 argument", TEST, LIBRARY, TEST, SHELF)
@@ -132,8 +135,12 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("a new test", seen(ASSERTION, files=("tests/test_cart.py",), hunks=(NEW,)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
     ("an edited test beside a remark", seen(ASSERTION, hunks=(EDITED, REMARK), **BY_CHANGE), C.TEST_REGRESSION, Owner.TEST, "assertion-in-test"),
     ("what a program that the test started lacks", seen(QUOTES, unmet=(ABSENT,)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "requirement-unmet"),
+    ("a declared plugin that provides the module", seen(ABSENT_PLUGIN, unmet=(PLUGIN,)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "requirement-unmet"),
     ("what a program that the test started lacks, by the change", seen(QUOTES, files=("shop/b.py",), unmet=(ABSENT,)), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
     ("what a program that the test started refuses", seen(QUOTES_OWN), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
+    ("an expectation that held with the same files", seen(ASSERTION, passed_unchanged=True, confirmations=AGAIN), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "passed-with-these-files"),
+    ("what the product refuses, and did not with the same files", seen(KIND, passed_unchanged=True, confirmations=AGAIN), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "passed-with-these-files"),
+    ("an expectation that failed once with the same files", seen(ASSERTION, passed_unchanged=True), C.TEST_REGRESSION, Owner.PRODUCT, "assertion-in-test"),
     ("program, unchanged", seen(MISSING, files=("shop/other.py",)), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "program-not-on-path"),
     ("program, named by the change", seen(MISSING, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "name-of-change-not-found"),
     ("variable, read by the change", seen(VARIABLE, files=("shop/cart.py",)), C.TEST_REGRESSION, Owner.PRODUCT, "name-of-change-not-found"),
@@ -150,8 +157,8 @@ CASES: tuple[tuple[str, Evidence, C, Owner, str], ...] = (
     ("kind, only tests changed", seen(KIND, files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "product-misled-by-tests"),
     ("git, unchanged", seen(GIT, files=None), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "program-fails-here"),
     ("program, started with a changed file", seen(NODE, files=("shop/web.js",)), C.TEST_REGRESSION, Owner.PRODUCT, "raised-in-product"),
-    ("memory, another change", seen(error("MemoryError", "", TEST, PRODUCT), files=("shop/b.py",), confirmations=({"where": "alone", "passed": False},) * 2), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses"),
-    ("memory of the change", seen(error("MemoryError", "", TEST, PRODUCT), files=("shop/cart.py",), confirmations=({"where": "alone", "passed": False},) * 2), C.TEST_REGRESSION, Owner.PRODUCT, "memory-asked-for"),
+    ("memory, another change", seen(error("MemoryError", "", TEST, PRODUCT), files=("shop/b.py",), confirmations=AGAIN * 2), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "system-refuses"),
+    ("memory of the change", seen(error("MemoryError", "", TEST, PRODUCT), files=("shop/cart.py",), confirmations=AGAIN * 2), C.TEST_REGRESSION, Owner.PRODUCT, "memory-asked-for"),
     ("module, only tests changed", seen(error("ModuleNotFoundError", "No module named 'shop.crat'", TEST, bases="ImportError", name="shop.crat"), files=("tests/test_cart.py",)), C.TEST_REGRESSION, Owner.TEST, "import-of-changed-tests"),
     ("module, removed", seen(error("ModuleNotFoundError", "No module named 'lists'", TEST, bases="ImportError", name="lists"), files=("shop/lists.py",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-missing"),
     ("submodule, removed", seen(error("ImportError", "cannot import name 'lists' from 'shop' (/p/shop/__init__.py)", TEST, name="shop", path="shop/__init__.py", object_side=Side.PRODUCT), files=("shop/lists.py",)), C.ARTIFACT_MISSING, Owner.PRODUCT, "own-module-missing"),

@@ -151,6 +151,8 @@ TABLE: list[tuple[dict[str, Any], Category, Owner, str, str]] = [
     (_test(timed_out=True, limit_seconds=2, duration_seconds=2.5), C.TEST_TIMEOUT, Owner.PRODUCT, "limit-passed", "its limit of 2 s after 2.5 s"),
     (_test(error("Failed", "Timeout (>1s)", TEST), timed_out=True), C.TEST_TIMEOUT, Owner.TEST, "limit-passed", "test_a (tests/test_a.py:3)"),
     (_test(error("Failed", "Timeout (>1.5s) from pytest-timeout.", TEST), timed_out=True, limit_seconds=90), C.TEST_TIMEOUT, Owner.TEST, "limit-passed", "its limit of 1.5 s."),
+    (_test(timed_out=True, limit_seconds=0.5, changed=()), C.TEST_TIMEOUT, Owner.PLAN, "limit-passed", "raise the limit in the plan"),
+    (_test(timed_out=True, limit_seconds=0.5), C.TEST_TIMEOUT, Owner.PRODUCT, "limit-passed", "its limit of 0.5 s"),
     (_test(swallowed_timeout=True, limit_seconds=1), C.TEST_TIMEOUT, Owner.PRODUCT, "limit-passed", "catches the timeout"),
     (_session(exit_code=None, process={"signal": "SIGABRT"}), C.TEST_CRASH, Owner.PRODUCT, "killed", "SIGABRT"),
     (_session(process={"signal": "SIGINT"}), C.ENVIRONMENT_ERROR, Owner.ENVIRONMENT, "interrupted", "interrupted"),
