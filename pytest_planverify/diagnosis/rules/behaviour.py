@@ -164,13 +164,17 @@ def subtests_failed(case: Case) -> str | None:
     return found and f"{case.evidence.nodeid} has {found['count']} failed subtests; see their own failures."
 
 
-def passed_with_these_files(case: Case) -> str | None:
+def passed_with_these_files(case: Case) -> Hit | None:
     """The test passed at the baseline with the same files, and now fails each time."""
     if not case.evidence.passed_unchanged or case.repeatability is not Repeatability.DETERMINISTIC:
         return None
-    return (
-        f"{_at(case)} raises {error_text(case.error)}, but passed with the same files at the baseline. "
-        "Restore what differs outside of them: a variable, a program, the clock or a package."
+    # Only code that involves chance is run so often.
+    chance = " Its code involves chance, which may be the cause, too." if case.happened_again else ""
+    return Hit(
+        suggestion=f"{_at(case)} raises {error_text(case.error)}, but passed with the same files at the "
+        "baseline. Restore what differs outside of them: a variable, a program, the clock or a package."
+        f"{chance}",
+        weight=0.6 if chance else 1.0,
     )
 
 

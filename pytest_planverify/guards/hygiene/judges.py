@@ -546,14 +546,18 @@ def _unreached(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             return
         if isinstance(each, ast.If | ast.While):
             holds = truth(each.test)
-            # An assertion of what the block is executed for cannot fail, unless a name was bound.
-            bound: set[str] = set()
+            # An assertion of what the block is executed for cannot fail, unless a name was bound, or a
+            # method of its object called.
+            changed: set[str] = set()
             for part in each.body:
                 is_same = isinstance(part, ast.Assert) and shape(part.test) == shape(each.test)
-                if is_same and bound.isdisjoint(_names_in(each.test)):
+                if is_same and changed.isdisjoint(_names_in(each.test)):
                     yield part
-                names = (node for node in ast.walk(part) if isinstance(node, ast.Name))
-                bound.update(name.id for name in names if isinstance(name.ctx, ast.Store))
+                for node in ast.walk(part):
+                    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                        changed.add(node.id)
+                    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                        changed |= _names_in(node.func.value)
             yield from each.body if holds is False else _unreached(each.body)
             yield from each.orelse if holds is True else _unreached(each.orelse)
         elif isinstance(each, ast.For | ast.AsyncFor):
@@ -940,11 +944,9 @@ def _may_call(call: str, function: str, module: Module) -> bool:
     imported = {each.partition(".")[0] for each in module.aliases.values()}
     usual = (str, bytes, list, dict, set, io.StringIO, Path)  # whose methods may have the same name
     owner = function.split(".")[-2]
-    is_method = owner[:1].isupper() and re.search(rf"\b{owner}\b", module.text) is not None
-    is_method = (
-        is_method and top not in {call, *imported} and not any(hasattr(each, last) for each in usual)
-    )
-    return name == last and (top == function.partition(".")[0] or is_method)
+    is_class = owner[:1].isupper() and re.search(rf"\b{owner}\b", module.text) is not None
+    is_object = top not in {call, *imported} and not any(hasattr(each, last) for each in usual)
+    return name == last and (top == function.partition(".")[0] or (is_class and is_object))
 
 
 def _replaced(node: ast.AST, changes: TreeDifferences, module: Module) -> Iterator[str]:

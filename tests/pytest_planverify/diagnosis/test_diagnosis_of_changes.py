@@ -473,3 +473,12 @@ def test_diagnosis_of_the_machine_says_what_to_do():
         found = diagnose(seen(raised))
         assert found.owner is Owner.ENVIRONMENT
         assert asks_for_work(found.suggestion), raised
+
+
+def test_environment_is_blamed_with_less_confidence_if_chance_may_be_the_cause_too():
+    found = [
+        diagnose(seen(ASSERTION, passed_unchanged=True, confirmations=AGAIN * runs)) for runs in (1, 4)
+    ]
+    assert {each.rule for each in found} == {"passed-with-these-files"}
+    assert found[1].confidence < found[0].confidence
+    assert ["chance" in (each.suggestion or "") for each in found] == [False, True]

@@ -440,9 +440,10 @@ def test_a_return_may_replace_the_contrary_condition_of_a_check(condition: str, 
     assert bool(of_red_tests(change, tree)) is is_found
 
 
-def test_what_a_block_asserts_after_it_binds_a_name_may_fail() -> None:
+def test_what_a_block_asserts_after_it_binds_a_name_or_calls_a_method_may_fail() -> None:
     block = f"if len(parts) == 2:\n        {{}}\n        {LENGTH}"
-    assert of_red_tests(with_tests(LENGTH, block.format("parts = split('a')"))) == set()
+    for change in ("parts = split('a')", "parts.append('c')"):
+        assert of_red_tests(with_tests(LENGTH, block.format(change))) == set()
     assert of_red_tests(with_tests(LENGTH, block.format("print(parts)"))) == VOID | FEWER
 
 
