@@ -173,7 +173,8 @@ def _placed(value: Any, path: Any) -> Iterator[Finding]:
     flat = {**fields}
     for name in ("location", "range", "start"):
         flat |= inner if isinstance(inner := flat.get(name), dict) else {}
-    found = {part: next((flat[key] for key in keys if flat.get(key)), None) for part, keys in _KEYS.items()}
+    plain = {key: each for key, each in flat.items() if each and isinstance(each, str | int)}
+    found = {part: next((plain[key] for key in keys if key in plain), None) for part, keys in _KEYS.items()}
     path = found["path"] = found["path"] or path
     if isinstance(found["message"], str):
         finding = _finding(
