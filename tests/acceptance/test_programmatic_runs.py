@@ -61,6 +61,51 @@ def test_a_program_that_calls_pytest_repeatedly_gets_the_same_verdicts(tmp_path:
     assert done.stdout.count("ended 1 done test_failed\n") == 4, done.stdout + done.stderr
 
 
+OWNER = """
+import atexit, multiprocessing, os, pathlib, sys, tempfile, time
+import pytest
+
+folder = tempfile.TemporaryDirectory()
+root = pathlib.Path(folder.name)
+(root / "test_a.py").write_text(
+    "import atexit, logging, tempfile, weakref\\n"
+    "def test_a():\\n"
+    "    atexit.register(open('test.txt', 'w').close)\\n"
+    "    test_a.kept = tempfile.TemporaryDirectory(prefix='of_test_')\\n"
+    "    open('folder.txt', 'w').write(test_a.kept.name)\\n"
+)
+(root / "plan.yaml").write_text(sys.argv[1])
+atexit.register(lambda: print("exit of", os.getpid(), flush=True))
+helper = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,), daemon=True)
+helper.start()
+os.chdir(root)
+status = pytest.main(["--planverify", "plan.yaml"])
+left = pathlib.Path(open("folder.txt").read()).exists()
+print("ended", int(status), helper.is_alive(), (root / "test.txt").exists(), left)
+"""
+
+
+def test_a_worker_runs_its_own_exit_callbacks_and_none_of_the_calling_program(tmp_path: Path):
+    items = [
+        {"id": name, "title": name, "verify": "pytest test_a.py", "dependencies": needs}
+        for name, needs in (("a", []), ("b", ["a"]))
+    ]
+    plan = json.dumps({"todo_list_id": "p", "workflow_name": "p", "items": items})
+
+    done = subprocess.run(
+        [sys.executable, "-c", OWNER, plan],
+        cwd=tmp_path,
+        env=environment_of_a_reader(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert "ended 0 True True False\n" in done.stdout, done.stdout + done.stderr
+    assert done.stdout.count("exit of") == 1
+
+
 def test_a_plan_is_verified_inside_another_pytest_run(pytester: pytest.Pytester):
     example = an_example(pytester.path)
 

@@ -51,8 +51,14 @@ def verification_server() -> subprocess.Popen[str]:
     pipe = subprocess.PIPE
     command = [sys.executable, __file__, *VERIFICATION]
     server = subprocess.Popen(command, env=ENVIRONMENT, stdin=pipe, stdout=pipe, text=True)
-    atexit.register(server.communicate)
+    atexit.register(_end, server, os.getpid())
     return server
+
+
+def _end(server: subprocess.Popen[str], owner: int) -> None:
+    """End a server at the exit of its owner; in a fork of that process, do nothing."""
+    if os.getpid() == owner:
+        server.communicate()
 
 
 def is_forkable(env: Mapping[str, str]) -> bool:
