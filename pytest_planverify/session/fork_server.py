@@ -15,7 +15,6 @@ end of a new connection, so that every server and every keeper talks to the pare
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import gc
@@ -31,7 +30,6 @@ import sys
 import threading
 import time
 import traceback
-import weakref
 from dataclasses import dataclass, field
 from os import _exit as exit_process  # bound early: a test may replace it for good
 from typing import TYPE_CHECKING, Any
@@ -255,7 +253,6 @@ def _serve_base(requests: socket.socket, parent: int) -> tuple[Start, Level, soc
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     # If SIGCHLD was inherited as ignored, the kernel would discard the exit statuses of children.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _forget_exit_callbacks()
     group = os.getpgrp()
     with contextlib.suppress(OSError):
         os.setpgid(0, 0)  # a signal to the parent's whole group must not kill the base, which cleans up
@@ -288,25 +285,6 @@ def _serve_base(requests: socket.socket, parent: int) -> tuple[Start, Level, soc
             signal.signal(PARENT_DIED, signal.SIG_DFL)  # only the base cleans up after the parent
             return (*request, connection, group)
         connection.close()
-
-
-def _forget_exit_callbacks() -> None:
-    """Drop what the calling program has registered for its own exit; workers run ``atexit`` callbacks, too.
-
-    Otherwise the first worker that exits would remove the program's temporary folders and end its child
-    processes. Callbacks of the standard library stay, as for the children of :mod:`multiprocessing` from
-    Python 3.14 on.
-    """
-    finalizers: Any = weakref.finalize
-    for each in list(finalizers._registry):
-        each.detach()
-    finalizers._registered_with_atexit = False
-    if (processes := sys.modules.get("multiprocessing.process")) is not None:
-        processes._children.clear()
-    atexit._clear()
-    for name, callback in ("logging", "shutdown"), ("multiprocessing.util", "_exit_function"):
-        if name in sys.modules:
-            atexit.register(getattr(sys.modules[name], callback))
 
 
 def _warm_up() -> None:

@@ -31,6 +31,7 @@ from pytest_planverify.session.interrupts import stop_in_order
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from pathlib import Path
+    from types import FrameType
 
     from _pytest._io import TerminalWriter
 
@@ -49,7 +50,7 @@ def supervise(config: pytest.Config) -> int:
         capture.suspend_global_capture(in_=True)
     # Forked before the parent's other imports and before sys.path is reordered: workers inherit neither.
     server = None
-    if not settings.isolate:
+    if not settings.isolate and _is_own_process():
         # If no process can be forked now, workers start cold, or report why that is not possible either.
         with contextlib.suppress(OSError):
             server = ForkServer()
@@ -66,6 +67,18 @@ def supervise(config: pytest.Config) -> int:
     finally:
         if capture is not None:
             capture.resume_global_capture()
+
+
+def _is_own_process() -> bool:
+    """Return whether this process was started to run pytest, not by a program that calls ``pytest.main``.
+
+    Forks of such a program would have its modules, loggers and exit callbacks: tests would see code from
+    before a change, and the first worker that exits would remove the program's temporary folders.
+    """
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_name not in ("console_main", "_console_main"):
+        frame = frame.f_back
+    return frame is not None and frame.f_globals.get("__name__") == "_pytest.config"
 
 
 def _start_paths(config: pytest.Config) -> tuple[str, ...]:

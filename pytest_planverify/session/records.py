@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from planner.model.verdicts import Isolation
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -93,6 +95,7 @@ class WorkerRecord:
     def __init__(self, inifile: str | None = None) -> None:
         self.inifile = inifile
         """pytest's configuration file, which may have been read by the server instead of the worker."""
+        self.isolation = Isolation.WORKER
         self.pid: int | None = None
         self.started_at: float | None = None
         self.collected = False

@@ -357,12 +357,12 @@ class SessionRun:
         all or some of its tests, the last verdict counts where it still holds; if some tests ran, it counts
         only if it was a pass.
         """
+        assert job.record is not None
+        isolation = job.record.isolation
         if self._needs_confirmation(judgement):
             judgement = self._confirmed(job, judgement, company=company)
         self._schedule.done(job)
-        assert job.record is not None
         self.result.records.append(job.record)
-        isolation = Isolation.COLD if self._settings.isolate else Isolation.WORKER
         if judgement.verdict is Verdict.NOT_RUN and job.record.narrowed:
             # A last failure may be one of a test that has just passed.
             ran = any(test.outcome is not TestOutcome.NOT_RUN for test in judgement.tests)
@@ -496,7 +496,7 @@ class SessionRun:
             # A failed test is a failure, whatever the remaining tests would have shown. Without one, the
             # verdict may be due to the early end alone.
             if any(test.outcome.is_red for test in judgement.tests):
-                self._keep(job, judgement, isolation=Isolation.WORKER, final=False)
+                self._keep(job, judgement, isolation=job.record.isolation, final=False)
 
     # -- todos -----------------------------------------------------------------------------------
 

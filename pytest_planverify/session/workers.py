@@ -36,6 +36,7 @@ from pydantic import BaseModel, Field, ValidationError
 from planner.catalog.pytest_arguments import close_options, parse_pytest_arguments, split_options
 from planner.errors import CommandSyntaxError, FileWriteError
 from planner.model.evidence import ProcessEnd
+from planner.model.verdicts import Isolation
 from planner.planfile.discovery import INI_FILES
 from planner.planfile.file_writer import replace_file
 from planner.planfile.project_files import open_regular, read_regular
@@ -315,6 +316,7 @@ class Workers:
                 continue
             self._pool.learn(start, record.modules)
             return record
+        record.isolation = Isolation.COLD
         self._watch(start_cold, spec, record)
         return record
 

@@ -62,32 +62,36 @@ def test_a_program_that_calls_pytest_repeatedly_gets_the_same_verdicts(tmp_path:
 
 
 OWNER = """
-import atexit, multiprocessing, os, pathlib, sys, tempfile, time
+import atexit, json, logging, multiprocessing, os, pathlib, sys, tempfile, time
 import pytest
 
 folder = tempfile.TemporaryDirectory()
-root = pathlib.Path(folder.name)
-(root / "test_a.py").write_text(
-    "import atexit, logging, tempfile, weakref\\n"
-    "def test_a():\\n"
-    "    atexit.register(open('test.txt', 'w').close)\\n"
-    "    test_a.kept = tempfile.TemporaryDirectory(prefix='of_test_')\\n"
-    "    open('folder.txt', 'w').write(test_a.kept.name)\\n"
+os.chdir(folder.name)
+sys.path.insert(0, folder.name)
+pathlib.Path("product.py").write_text("def price(): return 7")
+import product
+pathlib.Path("product.py").write_text("def price(): return 12")
+pathlib.Path("test_price.py").write_text(
+    "import logging, product\\n"
+    "def test_price(caplog):\\n"
+    "    logging.debug('of no interest')\\n"
+    "    assert product.price() == 12 and not caplog.records\\n"
 )
-(root / "plan.yaml").write_text(sys.argv[1])
+pathlib.Path("plan.yaml").write_text(sys.argv[1])
+logging.basicConfig(level=logging.DEBUG)
 atexit.register(lambda: print("exit of", os.getpid(), flush=True))
 helper = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,), daemon=True)
 helper.start()
-os.chdir(root)
 status = pytest.main(["--planverify", "plan.yaml"])
-left = pathlib.Path(open("folder.txt").read()).exists()
-print("ended", int(status), helper.is_alive(), (root / "test.txt").exists(), left)
+print("ended", int(status), helper.is_alive(), pathlib.Path("plan.yaml").exists())
+outcomes = json.loads(pathlib.Path(".planverify/outcomes.json").read_text())["outcomes"]
+print("isolation", {check["isolation"] for each in outcomes for check in each["checks"]})
 """
 
 
-def test_a_worker_runs_its_own_exit_callbacks_and_none_of_the_calling_program(tmp_path: Path):
+def test_workers_have_nothing_of_a_program_that_calls_pytest(tmp_path: Path):
     items = [
-        {"id": name, "title": name, "verify": "pytest test_a.py", "dependencies": needs}
+        {"id": name, "title": name, "verify": "pytest test_price.py", "dependencies": needs}
         for name, needs in (("a", []), ("b", ["a"]))
     ]
     plan = json.dumps({"todo_list_id": "p", "workflow_name": "p", "items": items})
@@ -102,7 +106,7 @@ def test_a_worker_runs_its_own_exit_callbacks_and_none_of_the_calling_program(tm
         check=False,
     )
 
-    assert "ended 0 True True False\n" in done.stdout, done.stdout + done.stderr
+    assert "ended 0 True True\nisolation {'cold'}\n" in done.stdout, done.stdout + done.stderr
     assert done.stdout.count("exit of") == 1
 
 
