@@ -7,6 +7,7 @@ of it, so that tests may even kill their parent. On platforms without fork the c
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import socket
@@ -108,8 +109,11 @@ def main(*arguments: str) -> NoReturn:
         keep_worker(connection, os.getpgrp(), own_session=spec.log is not None)
     code = HARNESS_EXIT
     try:
+        gc.disable()  # the imports leave hardly any garbage
         from pytest_planverify.observe.worker import leave_interpreter, run_worker
 
+        gc.freeze()  # as in a server, so that the collections of pytest do not visit its own objects
+        gc.enable()
         code = run_worker(spec)
         leave_interpreter()
     except BaseException:
