@@ -386,7 +386,7 @@ CASES = {
     "a plugin that would start a thread for workers of pytest-xdist": Case(
         Level.STARTED,
         {"test_x.py": "runs = []\ndef test_it():\n    runs.append(1)\n    assert len(runs) == 2\n"},
-        "-p pytest_rerunfailures -p xdist --reruns 1",
+        "-p pytest_rerunfailures -p xdist.plugin --reruns 1",
     ),
     "an option that pytest does not know": Case(
         Level.IMPORTED, {"test_x.py": GREEN}, "--frobnicate", REFUSED
