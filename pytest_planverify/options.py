@@ -178,11 +178,13 @@ def take_over(early_config: pytest.Config, args: list[str]) -> None:
     ``args`` is changed in place, as pytest continues with it. In a worker the option is switched off
     instead.
     """
+    from planner.planfile.file_writer import open_closed_streams
     from pytest_planverify.observe import in_worker
 
     if in_worker():
         early_config.known_args_namespace.planverify = False
         return
+    open_closed_streams()  # before pytest captures them, which puts objects in the place of missing ones
     known = early_config.known_args_namespace
     _disable_assertion_rewriting(early_config)
     _disable_preparations(early_config)

@@ -20,7 +20,6 @@ from _pytest.pathlib import cleanup_numbered_dir
 from planner.errors import PlannerError
 from planner.planfile.file_writer import (
     OptionalOutput,
-    open_closed_streams,
     prepare_place,
     stdout_redirected,
 )
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 
 def supervise(config: pytest.Config) -> int:
     """Verify the plans of this command line; return the exit status. Expected errors are printed."""
-    open_closed_streams()
     paths = _start_paths(config)
     settings = read_settings(config)
     # pytest captures while it starts; progress and results belong to the terminal.
@@ -123,7 +121,8 @@ def _verify(
         output.flush()
         if output.failure is not None:
             why = output.failure.strerror
-            print(f"the output cannot be written: {why}; write it elsewhere", file=sys.stderr)
+            with contextlib.suppress(OSError):  # both streams may be the same full disk
+                print(f"the output cannot be written: {why}; write it elsewhere", file=sys.stderr)
         return status
     except PlannerError as error:
         tw.line(str(error), red=True)

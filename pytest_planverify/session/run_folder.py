@@ -22,6 +22,7 @@ from planner.planfile.file_writer import replace_file
 from planner.planfile.latest_outcomes import JOURNAL, JOURNAL_VERSION, PARENT
 from planner.planfile.plan_folder import HOME, make_home
 from planner.planfile.record_files import outcomes_text
+from pytest_planverify import interpreter_flags
 from pytest_planverify.journal import JournalWriter
 
 if TYPE_CHECKING:
@@ -213,7 +214,7 @@ def conditions(settings: Settings, baseline: KeptBaseline | None) -> Mapping[str
         if name.startswith(followed) and name not in _PROCESS_VARIABLES
     }
     return {
-        "interpreter": f"{sys.implementation.name} {sys.version}",
+        "interpreter": " ".join([sys.implementation.name, sys.version, *interpreter_flags()]),
         "pytest": pytest.__version__,
         "installed packages": _packages(),
         "options": dumps(words),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
-from example_project import Example, todo
+from example_project import ONLY_THIS_PLUGIN, Example, todo
+from real_command import LEAN_TERMINAL, outer_environment
 
 NOW_RED_NOW_GREEN = """\
 import pathlib
@@ -100,3 +103,20 @@ def test_confirm_0_reruns_nothing(tmp_path: Path):
     assert run.verdicts == {"alternates": "failed"}, str(run)
     assert (run.check("alternates")["runs"], run.check("alternates")["reds"]) == (1, 1)
     assert run.outcomes["alternates"]["failure_evidence"]["repeatability"] == "unconfirmed"
+
+
+def test_options_of_the_interpreter_apply_to_confirmations_and_end_kept_verdicts(tmp_path: Path):
+    example = Example(tmp_path, {"test_it.py": "def test_it():\n    if not __debug__: raise ValueError\n"})
+    example.plan(todo("t0", "pytest test_it.py"))
+    assert example.verify().exit_code == 0
+
+    done = subprocess.run(
+        [sys.executable, "-O", "-m", "pytest", *ONLY_THIS_PLUGIN, "--planverify", "--lf"],
+        cwd=example.root,
+        env=outer_environment() | LEAN_TERMINAL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert "failed 2 of 2" in done.stdout, done.stdout + done.stderr

@@ -225,10 +225,13 @@ def test_where_warnings_are_errors_those_of_conftests_fail_and_planverify_adds_n
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a shell of POSIX closes the streams")
-def test_closed_standard_streams_change_no_verdict(tmp_path: Path):
+@pytest.mark.parametrize("streams", ["<&- 2>&-", ">&-", "<&- >&- 2>&-", ">/dev/full 2>&1"])
+def test_closed_and_full_standard_streams_change_no_verdict(tmp_path: Path, streams: str):
     example = Example(tmp_path, {"test_a.py": "def test_a(): pass\n"})
     example.plan(todo("t0", "pytest test_a.py"))
-    command = f"{PYTHON} -m pytest {' '.join(ONLY_THIS_PLUGIN)} --planverify plan.yaml <&- 2>&-"
+    if "full" in streams and not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    command = f"{PYTHON} -m pytest {' '.join(ONLY_THIS_PLUGIN)} --planverify plan.yaml {streams}"
     env = outer_environment() | LEAN_TERMINAL
 
     run = subprocess.run(
@@ -236,4 +239,5 @@ def test_closed_standard_streams_change_no_verdict(tmp_path: Path):
     )
 
     assert run.returncode == 0, run.stdout + run.stderr
-    assert "1 done" in run.stdout
+    assert not run.stderr
+    assert "1 done" in run.stdout or streams != "<&- 2>&-"
