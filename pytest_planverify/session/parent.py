@@ -30,7 +30,6 @@ from pytest_planverify.session.interrupts import stop_in_order
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from pathlib import Path
-    from types import FrameType
 
     from _pytest._io import TerminalWriter
 
@@ -68,15 +67,18 @@ def supervise(config: pytest.Config) -> int:
 
 
 def _is_own_process() -> bool:
-    """Return whether this process was started to run pytest, not by a program that calls ``pytest.main``.
+    """Return whether this process was started to run pytest, not by a program that calls it.
 
     Forks of such a program would have its modules, loggers and exit callbacks: tests would see code from
     before a change, and the first worker that exits would remove the program's temporary folders.
     """
-    frame: FrameType | None = sys._getframe()
-    while frame is not None and frame.f_code.co_name not in ("console_main", "_console_main"):
+    frame = sys._getframe()
+    has_main = False
+    while frame.f_back is not None:
         frame = frame.f_back
-    return frame is not None and frame.f_globals.get("__name__") == "_pytest.config"
+        has_main = has_main or frame.f_code.co_name in ("console_main", "_console_main")
+    # The outermost code is that of `python -m`, of `python -c`, or a command's script without an ending.
+    return has_main and not frame.f_code.co_filename.endswith(".py")
 
 
 def _start_paths(config: pytest.Config) -> tuple[str, ...]:

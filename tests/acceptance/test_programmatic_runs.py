@@ -62,7 +62,7 @@ def test_a_program_that_calls_pytest_repeatedly_gets_the_same_verdicts(tmp_path:
 
 
 OWNER = """
-import atexit, json, logging, multiprocessing, os, pathlib, sys, tempfile, time
+import atexit, json, logging, multiprocessing, os, pathlib, runpy, sys, tempfile, time
 import pytest
 
 folder = tempfile.TemporaryDirectory()
@@ -82,22 +82,29 @@ logging.basicConfig(level=logging.DEBUG)
 atexit.register(lambda: print("exit of", os.getpid(), flush=True))
 helper = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,), daemon=True)
 helper.start()
-status = pytest.main(["--planverify", "plan.yaml"])
+sys.argv[1:] = ["--planverify", "plan.yaml"]
+try:
+    status = CALL
+except SystemExit as end:
+    status = end.code
 print("ended", int(status), helper.is_alive(), pathlib.Path("plan.yaml").exists())
 outcomes = json.loads(pathlib.Path(".planverify/outcomes.json").read_text())["outcomes"]
 print("isolation", {check["isolation"] for each in outcomes for check in each["checks"]})
 """
 
 
-def test_workers_have_nothing_of_a_program_that_calls_pytest(tmp_path: Path):
+@pytest.mark.parametrize("call", ["pytest.main()", "runpy.run_module('pytest', run_name='__main__')"])
+def test_workers_have_nothing_of_a_program_that_calls_pytest(call: str, tmp_path: Path):
     items = [
         {"id": name, "title": name, "verify": "pytest test_price.py", "dependencies": needs}
         for name, needs in (("a", []), ("b", ["a"]))
     ]
     plan = json.dumps({"todo_list_id": "p", "workflow_name": "p", "items": items})
+    script = tmp_path / "owner.py"
+    script.write_text(OWNER.replace("CALL", call))
 
     done = subprocess.run(
-        [sys.executable, "-c", OWNER, plan],
+        [sys.executable, str(script), plan],
         cwd=tmp_path,
         env=environment_of_a_reader(),
         capture_output=True,

@@ -36,6 +36,9 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.sta
 ENVIRONMENT["PYTHONDONTWRITEBYTECODE"] = "1"
 """The variables with which the server of verifications starts."""
 
+PROGRAM = (sys.executable, "-c", f"import runpy; runpy.run_path({__file__!r}, run_name='__main__')")
+"""This module as a program. A script would count as one that calls pytest, whose forks are not used."""
+
 VERIFICATION = (
     *("pytest_planverify.session.end", "pytest_planverify.session.plans", "pytest_planverify.session.run"),
     *("pytest_planverify.reports.terminal", "pytest_planverify.reports.failure_report"),
@@ -49,7 +52,7 @@ pytest rewrites its assertions, and warns if it cannot."""
 def verification_server() -> subprocess.Popen[str]:
     """Return this process's server of verifications, which ends with it."""
     pipe = subprocess.PIPE
-    command = [sys.executable, __file__, *VERIFICATION]
+    command = [*PROGRAM, *VERIFICATION]
     server = subprocess.Popen(command, env=ENVIRONMENT, stdin=pipe, stdout=pipe, text=True)
     atexit.register(_end, server, os.getpid())
     return server
@@ -98,7 +101,7 @@ def verdicts_alone(commands: Sequence[tuple[Path, str]], env: Mapping[str, str])
         reports = [Path(folder) / f"{number}.xml" for number, _ in enumerate(commands)]
         jobs = [_job(*command, report, env) for command, report in zip(commands, reports, strict=True)]
         done = subprocess.run(
-            [sys.executable, __file__],
+            PROGRAM,
             env=env,
             input="".join(json.dumps(job) + "\n" for job in jobs),
             stdout=subprocess.PIPE,
