@@ -204,12 +204,18 @@ def test_a_todo_that_fails_by_the_cause_of_another_is_not_offered_as_its_own_wor
     assert "    not begun: it fails as a does, which is repaired first: AssertionError" in out
 
 
-def test_a_ready_todo_that_was_not_verified_is_shown_with_the_reason(command: Command):
-    left_out = pending("a")
-    left_out["checks"][0]["reason"] = "not selected in this run; a.py has changed since run 1"
-    out = shown_of(command, left_out)
-    assert "    not run: not selected in this run; a.py has changed since run 1\n" in out
-    assert "    verify: pytest --planverify plan.yaml::a\n" in out
+def test_ready_todos_that_were_not_verified_are_shown_by_reason_with_one_command(command: Command):
+    left_out = [pending(name) for name in "abc"]
+    for each, changed in zip(left_out, ("a.py", "a.py", "c.py"), strict=True):
+        each["checks"][0]["reason"] = f"not selected in this run; {changed} has changed since run 1"
+    command.plan(*map(with_test, "abc"))
+    command.outcomes(*left_out)
+    out = command("next", "plan.yaml").out
+    assert (
+        "  not run a, b: not selected in this run; a.py has changed since run 1\n"
+        "  not run c: not selected in this run; c.py has changed since run 1\n"
+        "  verify pytest --planverify plan.yaml::a,b,c\n"
+    ) in out
 
 
 def test_selecting_todos_hides_what_others_wait_for(command: Command):
@@ -364,7 +370,7 @@ def test_inconclusive_todos_are_counted_and_shown_with_a_remedy(command: Command
 
     assert ran.status == 10
     assert "1 could not be verified" in ran.out.splitlines()[0]
-    assert "verify types: something was missing: no_such_tool is not installed" in ran.out
+    assert "verify types: the environment is at fault: no_such_tool is not installed" in ran.out
     assert "install it, or correct PATH" in ran.out
 
 
