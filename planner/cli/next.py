@@ -446,10 +446,11 @@ class _NextScreen(Screen):
         questions = [each for each in actions if isinstance(each, AskHuman)]
         self._most(questions, lambda each: self._question(each, shown_above=each.todo_id in shown))
         self._verifications([each for each in actions if isinstance(each, Verify)])
-        # As the engine started them: by priority, memory and place in the plan.
+        # Repair steps first, then as the engine started them: by priority, memory and place in the plan.
         order = {name: place for place, name in enumerate(self._run.state.live)}
         ready = [each for each in works if each not in repairs]
         ready.sort(key=lambda each: order.get(each.todo_id, len(order)))
+        ready.sort(key=lambda each: not self._records[each.todo_id].todo.is_temporary)
         parallel = ", in parallel" if len(ready) > 1 else ""
         self._section(f"Ready ({len(ready)}){parallel}", ready, self._begin)
         self._not_run(ready)
@@ -732,7 +733,7 @@ def _where(failure: Failure) -> str:
     A change of the function at fault replaces its place, as does one of the line at fault.
     """
     place = failure.location
-    function = None if place is None else place.function
+    function = None if place is None or place.function == "<module>" else place.function
     shown = "" if place is None else f"{place.shown} in {function}" if function else place.shown
     for hunk in failure.suspected_changes:
         change = f"changed {hunk.path}:{hunk.line} (+{hunk.added} -{hunk.removed})"

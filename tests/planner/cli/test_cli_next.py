@@ -65,6 +65,7 @@ CHANGED = "changed shop/a.py:131 (+1 -1) in cut"
         (0.6, {"path": "shop/c.py", "line": 7}, f"shop/c.py:7; {CHANGED}"),
         (0.6, {"path": "shop/a.py", "line": 133, "function": "cut"}, CHANGED),
         (0.6, {"path": "shop/a.py", "line": 131}, CHANGED),
+        (0.6, {"path": "shop/a.py", "line": 131, "function": "<module>"}, CHANGED),
         (0.6, {"path": "shop/a.py"}, CHANGED),
         (0.6, {"path": "shop/a.py", "line": 7}, f"shop/a.py:7; {CHANGED}"),
         (0.05, {"path": "shop/c.py", "line": 7}, "shop/c.py:7"),
@@ -232,8 +233,11 @@ def test_selecting_todos_hides_what_others_wait_for(command: Command):
 def test_a_named_todo_is_shown_with_the_steps_before_its_repair_and_without_those_of_others(
     command: Command,
 ):
-    command.plan(with_test("a"), with_test("b"))
-    command.outcomes(failed("a", "LINT_ERROR"), failed("b", signature="b" * 12))
+    command.plan(*map(with_test, "abc"))
+    command.outcomes(failed("a", "LINT_ERROR"), failed("b", signature="b" * 12), pending("c"))
+    assert "\nReady (2), in parallel\n  a_step_01 " in command("next", "plan.yaml").out, (
+        "before other todos"
+    )
     a, b = command("next", "plan.yaml::a").out, command("next", "plan.yaml::b").out
     assert "planner next plan.yaml --brief a_step_01" in a
     assert "✗ b" not in a
