@@ -274,14 +274,15 @@ def _lines(folder: Path, pyproject: dict[str, Any], *, with_tests: bool) -> Iter
 
 
 def _of_tox(text: str) -> Iterator[str]:
-    """Yield the commands of all test environments, without tox's substitutions."""
+    """Yield the commands of all test environments, with the defaults of positional arguments."""
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     with suppress(configparser.Error):
         parser.read_string(text)
     for section in parser.sections():
         if section.startswith("testenv"):
             for line in parser.get(section, "commands", fallback="").replace("\\\n", " ").splitlines():
-                bare = re.sub(r"\{posargs(:[^}]*)?\}|\[\]", "", line).replace("{toxinidir}/", "")
+                line = line.replace("{toxinidir}/", "")
+                bare = re.sub(r"\{posargs:?([^}]*)\}|\[\]", r"\1", line)
                 yield bare.replace("{envpython}", "python").strip()
 
 

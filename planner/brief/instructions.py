@@ -229,6 +229,8 @@ def _actions(
         yield Instruction("Before you change anything, find out why the person answered no.")
     elif kind is CheckKind.SUB_PLAN:
         yield Instruction("Repair the failed todos of the sub-plan; this one depends on them.")
+    if failure.category is _C.TEST_TIMEOUT and failure.owner is Owner.PLAN:
+        yield Instruction("Report that the plan has to change: its time limit is too short.")
     if failure.category is _C.TEST_NOT_FOUND:
         yield from _find_test(failure, evidence, tree)
         yield Instruction(row["edit"])
@@ -254,6 +256,9 @@ def _find_test(failure: Failure, evidence: Evidence | None, tree: FailureContext
     """Yield actions against a selection that finds no test, or only tests that prove nothing."""
     if evidence is None:
         return
+    if evidence.kind is EvidenceKind.COMMAND and failure.owner is Owner.PLAN and failure.suggestion:
+        why = failure.suggestion.replace("The", "the", 1)
+        yield Instruction(f"Report that the plan has to change: {why}")
     # A demand names the tests that did not run to a pass, and pytest counted that as none failed.
     if evidence.vacuous in ("all_skipped", "only_xfailed") or (evidence.tests and not evidence.selectors):
         action = "Find out why the existing tests are skipped or expected to fail, and make them run"

@@ -7,6 +7,7 @@ Files that the index could not read are reported on standard error, and the exit
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -45,7 +46,6 @@ EPILOG = (
     "others are shown anyway."
 )
 
-_NOTHING_YET = "no run is known; record one: pytest --planverify PLAN"
 _RESOLUTIONS = {
     "parent_done": "its todo is done",
     "failure_gone": "its todo then failed differently",
@@ -99,7 +99,10 @@ def show(
         parts += [counted(len(runs), "run"), counted(len(branches), "branch")]
     parts += [] if mean is None else [f"a repair took {_duration(mean)} on average"]
     parts += [f"{counted(len(stuck), 'run')} blocked"] if stuck else []
-    screen.paragraph(f"{shown}: {', '.join(parts) or _NOTHING_YET}")
+    if not parts:
+        verify = f"pytest --planverify {shlex.quote(str(plan_or_usual(plan)))}"
+        parts = [f"no run is known; record one: {verify}"]
+    screen.paragraph(f"{shown}: {', '.join(parts)}")
     for run in runs[:_MOST]:
         _show_run(screen, run)
     if len(runs) > _MOST:

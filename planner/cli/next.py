@@ -12,6 +12,7 @@ import math
 import shlex
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -445,12 +446,14 @@ class _NextScreen(Screen):
         questions = [each for each in actions if isinstance(each, AskHuman)]
         self._most(questions, lambda each: self._question(each, shown_above=each.todo_id in shown))
         self._verifications([each for each in actions if isinstance(each, Verify)])
-        # As the engine started them: by priority, memory and place in the plan.
+        # Repair steps first, then as the engine started them: by priority, memory and place in the plan.
         order = {name: place for place, name in enumerate(self._run.state.live)}
         ready = [each for each in works if each not in repairs]
         ready.sort(key=lambda each: order.get(each.todo_id, len(order)))
+        ready.sort(key=lambda each: not self._records[each.todo_id].todo.is_temporary)
         parallel = ", in parallel" if len(ready) > 1 else ""
         self._section(f"Ready ({len(ready)}){parallel}", ready, self._begin)
+        self._not_run(ready)
         if ready:
             self._brief(ready[0].todo_id)
         for action in actions:
@@ -638,10 +641,8 @@ class _NextScreen(Screen):
 
         self.line()
         self._most([*alike.items()], show)
-        names = ",".join(action.todo_ids[0] for action in actions[:MOST_TODOS])
         if self._run.found.document is not None or self._run.is_driven:
-            verify = self._run.found.verify
-            self.command("run", f"{verify}::{names}" if len(actions) <= MOST_TODOS else verify)
+            self.command("run", self._verify([each.todo_ids[0] for each in actions]))
 
     def _begin(self, action: Implement) -> None:
         """Add a todo that can begin, with the files that it may write."""
@@ -661,12 +662,24 @@ class _NextScreen(Screen):
             if failure.category is Category.TEST_NOT_FOUND:
                 facts = failure_facts(self._run, self._records[action.todo_id], found)
                 self.whole("    edit ", facts["edit"])
-        # It may have passed in an earlier run, so that it only has to be verified again.
-        checks = () if found is None else found.checks
-        if why := next((each.reason for each in checks if each.verdict is Verdict.NOT_RUN), None):
-            self.clipped("    not run: ", why)
-            verify = f"pytest --planverify {shlex.quote(f'{self._plan}::{action.todo_id}')}"
-            self.clipped("    verify: ", verify)
+
+    def _not_run(self, actions: Sequence[Implement]) -> None:
+        """Add which todos did not run, by reason: they may pass, so that they only have to be verified."""
+        alike: dict[str, list[str]] = {}
+        for name in (each.todo_id for each in actions):
+            found = outcome_of(self._run, name)
+            checks = () if found is None else found.checks
+            if why := next((each.reason for each in checks if each.verdict is Verdict.NOT_RUN), None):
+                alike.setdefault(why, []).append(name)
+        for why, names in alike.items():
+            self.clipped("  not run ", f"{listed(names, 5)}: {why}")
+        if alike:
+            self.command("verify", self._verify([*chain(*alike.values())]))
+
+    def _verify(self, names: Sequence[str]) -> str:
+        """Return the command that verifies some todos; the whole plan if they are many."""
+        verify = self._run.found.verify
+        return verify if len(names) > MOST_TODOS else f"{verify}::{','.join(names)}"
 
     def _waiting(self) -> Iterator[tuple[str, str]]:
         """Yield the todos that wait for a failed todo, for files, or for another branch, each with why."""
@@ -720,7 +733,7 @@ def _where(failure: Failure) -> str:
     A change of the function at fault replaces its place, as does one of the line at fault.
     """
     place = failure.location
-    function = None if place is None else place.function
+    function = None if place is None or place.function == "<module>" else place.function
     shown = "" if place is None else f"{place.shown} in {function}" if function else place.shown
     for hunk in failure.suspected_changes:
         change = f"changed {hunk.path}:{hunk.line} (+{hunk.added} -{hunk.removed})"

@@ -379,7 +379,7 @@ def _verify_again_or_ask(tx: Transaction, record: TodoRecord, failure: Failure |
     elif failure.category is Category.HARNESS_ERROR or failure.owner is Owner.HARNESS:
         rule, because = "harness-blames-nobody", f"the run itself failed: {_headline(failure)}"
     else:
-        rule, because = "environment-blames-nobody", f"something was missing: {_headline(failure)}"
+        rule, because = "environment-blames-nobody", f"the environment is at fault: {_headline(failure)}"
     if record.waited < tx.policy.environment_retries and not same_environment_questions(tx, failure):
         # The todo keeps its place and its files during the delay.
         delay = tx.policy.environment_delay_seconds * 2**record.waited

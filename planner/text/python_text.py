@@ -56,16 +56,7 @@ def is_expected_first(source: str, given: Collection[str], operator: str = "==")
     unless the right operand is written in the test or the left one is, or is called, a result. In doubt the
     right operand is expected, by convention.
     """
-    found = _ASSERTION.match(source)
-    if found is None:
-        return False
-    if found["arguments"] is None:
-        left, right = _parsed(found["left"]), _parsed(found["right"])
-    else:
-        call = _parsed(f"f({found['arguments']})")
-        if not isinstance(call, ast.Call) or len(call.args) < 2:
-            return False
-        left, right = call.args[:2]
+    left, right = _operands(source)
     # If both sides are written in the test, the convention decides.
     if right is not None and _is_written(right, given):
         return False
@@ -74,6 +65,30 @@ def is_expected_first(source: str, given: Collection[str], operator: str = "==")
             return False
         return not any(isinstance(node, ast.Call) for node in ast.walk(left))
     return left is not None and _is_written(left, given)
+
+
+def is_result_of(function: str, source: str, *, right: bool) -> bool:
+    """Return whether an operand of an assertion may be what a function returned: a call of it, or a name.
+
+    ``right`` selects the right operand. In doubt it may be.
+    """
+    operand = _operands(source)[right]
+    if operand is None or isinstance(operand, (ast.Name, ast.Await)):
+        return True
+    calls = (each.func for each in ast.walk(operand) if isinstance(each, ast.Call))
+    return any((dotted_name(each) or function).rpartition(".")[2] == function for each in calls)
+
+
+def _operands(source: str) -> tuple[ast.expr | None, ast.expr | None]:
+    """Return both operands of an assertion, ``None`` for each that is unknown."""
+    found = _ASSERTION.match(source)
+    if found is None:
+        return None, None
+    if found["arguments"] is None:
+        return _parsed(found["left"]), _parsed(found["right"])
+    call = _parsed(f"f({found['arguments']})")
+    is_known = isinstance(call, ast.Call) and len(call.args) > 1
+    return (call.args[0], call.args[1]) if isinstance(call, ast.Call) and is_known else (None, None)
 
 
 def _is_written(node: ast.expr, given: Collection[str]) -> bool:

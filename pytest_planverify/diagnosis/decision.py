@@ -132,10 +132,9 @@ def _diagnosis(judged: Judged) -> Diagnosis:
     if judged.broken:
         because += f" Rules that could not read the evidence: {', '.join(judged.broken)}."
     frame = hit.frame or (judged.at.raised_at if judged.at is not case else None)
-    # No code is at fault if a person says no, or if a file is missing that code still needs.
-    is_of_code = case.evidence.kind is not EvidenceKind.MANUAL and (
-        category is not Category.ARTIFACT_MISSING or hit.location is None
-    )
+    # No code is at fault if the plan is or a person says no, or if a file is missing that code still needs.
+    is_not_of_code = owner is Owner.PLAN or case.evidence.kind is EvidenceKind.MANUAL
+    is_of_code = not is_not_of_code and (category is not Category.ARTIFACT_MISSING or hit.location is None)
     of_tests = owner is Owner.TEST
     candidates = candidates_of(case.evidence, frame, hit.holder, of_tests=of_tests) if is_of_code else ()
     # The location, most specific first: the rule's, the change that removed a name or the file that lacks

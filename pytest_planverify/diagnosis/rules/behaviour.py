@@ -13,6 +13,7 @@ from planner.text.python_text import (
     MIRRORED_OPERATORS,
     callee_of,
     is_expected_first,
+    is_result_of,
 )
 from pytest_planverify.diagnosis.case import Case, is_class, last_frame_of, raises_by_hand, removals_of
 from pytest_planverify.diagnosis.messages import (
@@ -34,6 +35,8 @@ _NO_MATCH = re.compile(
     r"^Regex pattern did not match\.\n *(?:Expected )?[Rr]egex: (?P<regex>.+)\n *(?:Actual message|Input): "
     r"(?P<message>.+)"
 )
+_DEFINED = re.compile(r"^(?:In )?(?P<path>\S+?\.py)::(?P<name>\w+(?:::\w+)*): ")
+"""The message of a wrong ``parametrize``, which starts with the test."""
 _SUBTESTS = re.compile(r"^contains (?P<count>\d+) failed subtests?$")
 _PATCHED = re.compile(
     r"^<(?:module|class) '(?P<owner>[\w.]+)'(?: from .*)?> (?:does not have the|has no) attribute "
@@ -245,7 +248,10 @@ def _comparison(case: Case, test: str, given: str | None, function: Frame | None
     left, operator, right = compared
     frame = last_frame_of(case.frames, Side.TEST)
     source = "" if frame is None else frame.source or ""
-    if given == right or (given != left and is_expected_first(source, case.evidence.fixtures, operator)):
+    is_right = given == right or (
+        given != left and is_expected_first(source, case.evidence.fixtures, operator)
+    )
+    if is_right:
         left, right = right, left
         operator = MIRRORED_OPERATORS.get(operator, operator)
     expects = right if operator in ("==", "is") else f"{operator} {right}"
@@ -261,6 +267,9 @@ def _comparison(case: Case, test: str, given: str | None, function: Frame | None
     is_returned = given in (None, left) or (clipped is not None and clipped in (given or ""))
     is_called = maker.startswith(f"{given}(")  # an object that can be called, such as a cache
     giver = place(function, maker) if is_returned or is_called else maker
+    if function is not None and given is None:  # the only one that the line may refer to
+        bare = function.function.rpartition(".")[2]
+        giver = giver if is_result_of(bare, source, right=is_right) else ""
     awaited = ", which was not awaited," if left.startswith("<coroutine object") else ""
     # pytest shows a method by its name alone.
     if function is not None and function.function.endswith(f".{left}") and maker.endswith(f".{left}"):
@@ -305,13 +314,17 @@ def doctest_differs(case: Case) -> Hit:
     )
 
 
-def test_definition_refused(case: Case) -> str | None:
+def test_definition_refused(case: Case) -> Hit | None:
     """pytest cannot use a test as it is written."""
     # Fixtures and steps of scenarios are requested only when the test is set up or called.
     is_late = case.error.message.startswith(("ScopeMismatch", "Step definition is not found"))
     if case.evidence.phase is not Phase.COLLECT and not is_late:
         return None
-    return f"pytest rejects the definition of a test: {quote(case.error.message, 240)}."
+    found = _DEFINED.match(case.error.message)
+    return Hit(
+        suggestion=f"pytest rejects the definition of a test: {quote(case.error.message, 240)}.",
+        location=found and Location(path=found["path"], function=found["name"].replace("::", ".")),
+    )
 
 
 def raised_in_product(case: Case) -> Hit | None:

@@ -45,6 +45,7 @@ _TOOL_FRAME = re.compile(
     r"(?:^|/)(?:flake8|black|blib2to3|isort|pylint|astroid|mypy|pyright|bandit|ruff|pycodestyle|pyflakes|"
     r"importlinter|vulture|pydocstyle)(?:/|$|\.py$)|/node_modules/"
 )
+_USAGE = re.compile(r"^usage: (?P<tool>\S+) .*\n(?:.*\n)*?(?P=tool): error: (?P<why>.*\w)", re.MULTILINE)
 _DOTTED = re.compile(r"^[A-Za-z_]\w*(?:\.\w+)*$")
 
 
@@ -87,11 +88,17 @@ def command_names_what_is_gone(case: Case) -> str | None:
 
 
 def command_asks_for_nothing(case: Case) -> str | None:
-    """The plan's command names a file, a target or an option that does not exist."""
+    """The plan's command names a file, target or option that does not exist, or lacks one."""
     names = (name for name in _unknown_names(case) if _is_asked(case.command, name))
     name = next((name for name in names if not _is_gone(case, name)), None)
-    unknown = f"which {case.command.tool} does not know or find"
-    return name and f"The plan's command names {quote(name, 80)}, {unknown}: correct the command."
+    if name:
+        return (
+            f"The plan's command names {quote(name, 80)}, which {case.command.tool} does not know or find."
+        )
+    # As argparse reports it: a line of usage, and a complaint about no file.
+    shown = _USAGE.search(case.command.output_tail) if case.command.purpose in _CHECKERS else None
+    why = shown and shown["why"]
+    return why and f"{case.command.tool} refuses the plan's command: {quote(why)}."
 
 
 def _unknown_names(case: Case) -> Iterator[str]:

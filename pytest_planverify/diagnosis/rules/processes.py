@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from planner.lint.rules import SHORTEST_SECONDS
 from planner.model.outcome import Location
+from planner.model.plan import DEFAULT_CRITERION_SECONDS
 from planner.model.taxonomy import Owner
 from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis.case import Case, last_frame_of, top_level
@@ -91,15 +92,17 @@ def limit_passed(case: Case) -> Hit:
     # The test's own duration may be shorter than the limit, which includes what runs around it.
     duration = evidence.duration_seconds or 0
     took = f" after {duration:.1f} s" if duration > (seconds or 0) else ""
-    # In so little time pytest hardly starts, and code that has not changed is presumed to end.
-    if (
-        seconds
-        and seconds == evidence.limit_seconds
-        and seconds < SHORTEST_SECONDS
-        and case.nothing_changed
-    ):
-        needed = ", less than pytest needs to start: raise the limit in the plan."
-        return Hit(suggestion=f"{_subject(case)} exceeded its limit{limit}{needed}", owner=Owner.PLAN)
+    # Code that has not changed is presumed to end, given time: pytest alone needs a second to start.
+    is_of_plan = seconds == evidence.limit_seconds and case.nothing_changed
+    if seconds and is_of_plan and seconds < DEFAULT_CRITERION_SECONDS:
+        needed = ", less than pytest needs to start" if seconds < SHORTEST_SECONDS else ""
+        if evidence.swallowed_timeout or (frame is not None and frame.side is Side.TEST):
+            needed = needed or f"{took}, and nothing was changed"
+        if needed:
+            short = (
+                f"{_subject(case)} exceeded its limit{limit}{needed}: the limit in the plan is too short."
+            )
+            return Hit(suggestion=short, owner=Owner.PLAN)
     if evidence.swallowed_timeout:
         how = ", but reports a pass: its code catches the timeout and continues."
     elif frame is None:

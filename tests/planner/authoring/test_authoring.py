@@ -153,7 +153,7 @@ def test_each_tool_that_the_repository_runs_becomes_one_check(tmp_path: Path) ->
 
     assert found == {
         "it": ["pytest tests/test_it.py"],
-        "style": ["ruff check src", "ruff format --check .", "black --check ."],
+        "style": ["ruff check src tests", "ruff format --check .", "black --check ."],
         "types": ["mypy src", "pyright"],
     }
 

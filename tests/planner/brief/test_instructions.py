@@ -264,6 +264,21 @@ def test_an_option_that_pytest_does_not_know_is_reported_as_a_fault_of_the_plan(
     assert next_action(failure, fact, EditScope()) == said
 
 
+@pytest.mark.parametrize(
+    ("category", "kind", "why"),
+    [
+        (Category.TEST_NOT_FOUND, EvidenceKind.COMMAND, "the plan's command names x."),
+        (Category.TEST_TIMEOUT, EvidenceKind.TEST, "its time limit is too short."),
+    ],
+)
+def test_whoever_may_not_edit_the_plan_reports_its_faults(
+    category: Category, kind: EvidenceKind, why: str
+) -> None:
+    failure = Failure(category=category, owner=Owner.PLAN, suggestion="The plan's command names x.")
+    action = next_action(failure, Evidence(kind=kind), EditScope())
+    assert action == f"Report that the plan has to change: {why}"
+
+
 def test_a_removed_file_is_to_be_restored_by_whoever_may_edit_it() -> None:
     at = Location(path="tests/data/rows.json")
     failure = Failure(category=Category.ARTIFACT_MISSING, owner=Owner.TEST, location=at)

@@ -65,6 +65,7 @@ CHANGED = "changed shop/a.py:131 (+1 -1) in cut"
         (0.6, {"path": "shop/c.py", "line": 7}, f"shop/c.py:7; {CHANGED}"),
         (0.6, {"path": "shop/a.py", "line": 133, "function": "cut"}, CHANGED),
         (0.6, {"path": "shop/a.py", "line": 131}, CHANGED),
+        (0.6, {"path": "shop/a.py", "line": 131, "function": "<module>"}, CHANGED),
         (0.6, {"path": "shop/a.py"}, CHANGED),
         (0.6, {"path": "shop/a.py", "line": 7}, f"shop/a.py:7; {CHANGED}"),
         (0.05, {"path": "shop/c.py", "line": 7}, "shop/c.py:7"),
@@ -204,12 +205,18 @@ def test_a_todo_that_fails_by_the_cause_of_another_is_not_offered_as_its_own_wor
     assert "    not begun: it fails as a does, which is repaired first: AssertionError" in out
 
 
-def test_a_ready_todo_that_was_not_verified_is_shown_with_the_reason(command: Command):
-    left_out = pending("a")
-    left_out["checks"][0]["reason"] = "not selected in this run; a.py has changed since run 1"
-    out = shown_of(command, left_out)
-    assert "    not run: not selected in this run; a.py has changed since run 1\n" in out
-    assert "    verify: pytest --planverify plan.yaml::a\n" in out
+def test_ready_todos_that_were_not_verified_are_shown_by_reason_with_one_command(command: Command):
+    left_out = [pending(name) for name in "abc"]
+    for each, changed in zip(left_out, ("a.py", "a.py", "c.py"), strict=True):
+        each["checks"][0]["reason"] = f"not selected in this run; {changed} has changed since run 1"
+    command.plan(*map(with_test, "abc"))
+    command.outcomes(*left_out)
+    out = command("next", "plan.yaml").out
+    assert (
+        "  not run a, b: not selected in this run; a.py has changed since run 1\n"
+        "  not run c: not selected in this run; c.py has changed since run 1\n"
+        "  verify pytest --planverify plan.yaml::a,b,c\n"
+    ) in out
 
 
 def test_selecting_todos_hides_what_others_wait_for(command: Command):
@@ -226,8 +233,11 @@ def test_selecting_todos_hides_what_others_wait_for(command: Command):
 def test_a_named_todo_is_shown_with_the_steps_before_its_repair_and_without_those_of_others(
     command: Command,
 ):
-    command.plan(with_test("a"), with_test("b"))
-    command.outcomes(failed("a", "LINT_ERROR"), failed("b", signature="b" * 12))
+    command.plan(*map(with_test, "abc"))
+    command.outcomes(failed("a", "LINT_ERROR"), failed("b", signature="b" * 12), pending("c"))
+    assert "\nReady (2), in parallel\n  a_step_01 " in command("next", "plan.yaml").out, (
+        "before other todos"
+    )
     a, b = command("next", "plan.yaml::a").out, command("next", "plan.yaml::b").out
     assert "planner next plan.yaml --brief a_step_01" in a
     assert "✗ b" not in a
@@ -364,7 +374,7 @@ def test_inconclusive_todos_are_counted_and_shown_with_a_remedy(command: Command
 
     assert ran.status == 10
     assert "1 could not be verified" in ran.out.splitlines()[0]
-    assert "verify types: something was missing: no_such_tool is not installed" in ran.out
+    assert "verify types: the environment is at fault: no_such_tool is not installed" in ran.out
     assert "install it, or correct PATH" in ran.out
 
 

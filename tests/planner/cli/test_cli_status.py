@@ -83,7 +83,7 @@ def test_status_shows_the_details_of_one_todo(verified: Command) -> None:
 def test_a_fault_of_the_environment_is_not_called_inconclusive(command: Command) -> None:
     command.plan(with_test("a"))
     command.outcomes(failed("a", "ENVIRONMENT_ERROR", owner="environment"))
-    assert "to be verified again, as something was missing\n" in command("status", "plan.yaml").out
+    assert "to be verified again, as the environment is at fault\n" in command("status", "plan.yaml").out
 
 
 def test_a_failed_todo_is_shown_with_its_failure_though_a_later_run_did_not_select_it(verified: Command):

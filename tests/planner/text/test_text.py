@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from planner.text.glob_patterns import allowed, globs_overlap, matches
 from planner.text.markdown import fence, inline, safe
-from planner.text.python_text import is_expected_first, parse_module, removed_definition, uncalled_tests
+from planner.text.python_text import (
+    is_expected_first,
+    is_result_of,
+    parse_module,
+    removed_definition,
+    uncalled_tests,
+)
 from planner.text.sanitizing import clean
 
 
@@ -208,6 +214,22 @@ GIVEN = ("raw", "normalized")
 )
 def test_the_expected_value_is_recognised_on_the_left(source: str, operator: str, is_left: bool) -> None:
     assert is_expected_first(source, GIVEN, operator) is is_left
+
+
+@pytest.mark.parametrize(
+    ("source", "may_be"),
+    [
+        ("assert total(cart) == 3", True),
+        ("assert round(shop.total(cart)) == 3", True),
+        ("assert result == 3", True),
+        ("assert total(", True),
+        ('assert os.environ["A"] == "1"', False),
+        ("assert path.read_text() == text", False),
+        ("self.assertEqual(cart.items, [])", False),
+    ],
+)
+def test_only_a_call_of_a_function_or_a_name_may_be_its_result(source: str, may_be: bool) -> None:
+    assert is_result_of("total", source, right=False) is may_be
 
 
 @given(st.text(), st.sampled_from(["==", "in"]))

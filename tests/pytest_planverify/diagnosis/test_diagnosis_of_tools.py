@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 
 from planner.catalog import parse_command
 from planner.catalog.output import read_findings
-from planner.model.evidence import ChangedFile, CommandFact, Evidence, ExceptionFact, ProcessEnd
-from planner.model.taxonomy import Category
+from planner.model.evidence import (
+    ChangedFile,
+    CommandFact,
+    Evidence,
+    ExceptionFact,
+    Hunk,
+    ProcessEnd,
+)
+from planner.model.taxonomy import Category, Owner
 from planner.model.verdicts import EvidenceKind, Side
 from pytest_planverify.diagnosis import diagnose
 from pytest_planverify.diagnosis.case import own_names, within_project
@@ -80,6 +87,16 @@ def test_a_word_of_the_command_that_a_tool_does_not_find_is_a_fault_of_the_plan(
     found = diagnose(evidence_of(cmd, output))
     assert (found.category, found.rule) == (Category.TEST_NOT_FOUND, "command-asks-for-nothing")
     assert f" {cmd.split()[-1]}, which" in (found.suggestion or "")
+
+
+def test_a_command_that_a_checker_refuses_is_a_fault_of_the_plan():
+    usage = "usage: mypy [-h] [-v]\n            [files ...]\nmypy: error: Missing target module or files.\n"
+    hunk = Hunk(path="notes.txt", line=1, added=1, text="+x")
+    evidence = evidence_of("mypy", usage).model_copy(update={"hunks": (hunk,)})
+    found = diagnose(evidence)
+    assert (found.rule, found.owner, found.location) == ("command-asks-for-nothing", Owner.PLAN, None)
+    assert found.candidates == (), "no change is at fault if the plan is"
+    assert found.suggestion == "mypy refuses the plan's command: Missing target module or files."
 
 
 @pytest.mark.parametrize(
