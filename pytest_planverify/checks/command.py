@@ -87,6 +87,9 @@ def find_program(name: str, root: Path, search_path: str | None = None) -> str |
 _NO_MODULE = re.compile(r": No module named '?(?P<name>[\w.]+)'?(?:;.*)?$", re.MULTILINE)
 """Message of the interpreter if ``python -m`` does not find a module, or one that the module imports."""
 
+_NO_TESTS = 5
+"""Exit code of unittest, from Python 3.12 on, and of pytest for a run without tests."""
+
 _SKIPPED = re.compile(r"\bskipped: +(\S.*)$", re.MULTILINE)
 _AFTER_ERROR = re.compile(r"\s+at .*:\d+:\d+\)?|Node\.js v[\d.]+")
 """Lines that node prints after the message of an uncaught error."""
@@ -102,13 +105,15 @@ def _judge(
     if missing_module:
         reason = f"the module {missing_module} is not installed"
         return _not_passed(command, Verdict.INCONCLUSIVE, reason, check_id, process)
-    vacuous = None
+    proof = None
     if process.timed_out:
         reason = f"it was stopped after its limit of {timeout_seconds:g} s"
     elif process.signal:
         reason = f"it was killed by {process.signal}"
     elif process.exit_code != 0:
         reason = f"it exited with {process.exit_code}"
+        if process.exit_code == _NO_TESTS and not hidden_failures(tool, process.stdout, process.stderr):
+            proof = proves_nothing(tool, process.stdout, process.stderr)
     elif hidden := hidden_failures(tool, process.stdout, process.stderr):
         reason = f"it exited with 0, but its output reports failures: {clean(hidden, limit=200)}"
     else:
@@ -116,7 +121,7 @@ def _judge(
         if proof is None:
             return Judgement(verdict=Verdict.PASSED, duration_ms=process.duration_ms, exit_code=0)
         reason = f"it exited with 0, but that proves nothing: {proof}"
-        vacuous = "all_skipped" if "skipped" in proof else "nothing_collected"
+    vacuous = proof and ("all_skipped" if "skipped" in proof else "nothing_collected")
     findings = tuple(
         each.model_copy(
             update={

@@ -175,6 +175,9 @@ class Server:
         """Close the connection, which makes the server exit; workers that it has forked continue."""
         self._socket.close()
 
+    # A pool drops its server while other threads may still use it; a socket by itself would warn.
+    __del__ = close
+
 
 class Worker:
     """The parent's handle on one worker, forked or cold, and on the keeper that waits for it."""

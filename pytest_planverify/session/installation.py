@@ -105,7 +105,7 @@ def _unmet(asked: Requirement, file: str) -> RequirementFact | None:
     try:
         distribution = next(iter(metadata.distributions(name=asked.name, path=path)), None)
         # An interrupted removal leaves a folder without metadata.
-        if distribution is None or not distribution.version:
+        if distribution is None or "Version" not in distribution.metadata or not distribution.version:
             return fact
         # What is installed counts, also a pre-release that pip would not have chosen by itself.
         if asked.specifier.contains(Version(distribution.version), prereleases=True):

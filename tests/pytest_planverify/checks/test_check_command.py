@@ -119,8 +119,18 @@ def test_a_goal_of_tests_that_is_up_to_date_is_vacuous(tmp_path: Path) -> None:
 
 
 UNITTEST = "import unittest\nclass T(unittest.TestCase):\n"
+IDLE_UNITTEST = f"{UNITTEST}    @unittest.skip('later')\n    def test_a(self): pass\n"
 FAILED_UNITTEST = f"{UNITTEST}    def test_a(self): self.assertEqual(1, 2)\n"
 FAILED_TARGET = 'fail:\n\t@python3 -c "raise SystemExit(3)"\n'
+
+
+@pytest.mark.parametrize(("text", "vacuous"), [("", "nothing_collected"), (IDLE_UNITTEST, "all_skipped")])
+def test_a_run_of_unittest_without_tests_is_vacuous_whatever_its_status(
+    text: str, vacuous: str, tmp_path: Path
+) -> None:
+    write_files(tmp_path, {"test_u.py": text})
+    result = run("python -m unittest test_u", tmp_path)  # from Python 3.12 on, it exits with 5
+    assert (result.verdict, result.evidence[0].vacuous) == (Verdict.FAILED, vacuous)
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,7 @@ def test_missing_module_of_any_name_has_no_similar_ones(lacks: ExceptionFact, tm
     assert with_installation(evidence(lacks), tmp_path).exceptions[0].nearest == ()
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("metadata", "installed"),
     [("Name: odd\nVersion: 1.1build1\n", []), ("Name: odd\nVersion: 1\n", ["1"]), ("", [None])],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -24,7 +25,7 @@ import pytest_planverify
 from pytest_planverify.checks import processes
 from pytest_planverify.observe.spec import CannotServe, Level, Start
 from pytest_planverify.session import fork_server, workers
-from pytest_planverify.session.fork_server import ForkServer, ForkServerDied
+from pytest_planverify.session.fork_server import ForkServer, ForkServerDied, Server
 from pytest_planverify.session.records import WorkerRecord
 from pytest_planverify.session.schedule import Job
 from pytest_planverify.session.workers import MOST_SERVERS, WarmPool
@@ -86,6 +87,7 @@ def bench(
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setattr(workers, "GRACE_SECONDS", 0.2)
     monkeypatch.setattr(workers, "DUMP_SECONDS", 0.3)
+    workers.forget_files()  # before 9.2, pytest gives the names of removed folders to later tests
     bench = Bench(tmp_path, forks=request.param == "forked")
     yield bench
     bench.close()
@@ -290,6 +292,15 @@ def test_close_ends_an_unwatched_worker(bench: Bench):
     watching.join(20)
     assert not psutil.pid_exists(bench.server.pid)
     assert has_ended(job.record.pid)
+
+
+@pytest.mark.filterwarnings("error")
+def test_connection_to_a_server_that_nothing_uses_any_more_is_closed_without_a_warning():
+    ours, theirs = socket.socketpair()
+    server = Server(ours, set())
+    del ours, server
+    with theirs:
+        assert theirs.recv(1) == b""
 
 
 # -- levels of servers -------------------------------------------------------------------------------
