@@ -8,7 +8,6 @@ error is one line.
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from planner.planfile.loader import load_plan
 from planner.planfile.plan_folder import PlanFolder
 from planner.planfile.record_files import read_outcomes
 from planner.text.redaction import redact_and_clip
+from pytest_planverify import python_command
 from pytest_planverify.checks.processes import run_process
 
 if TYPE_CHECKING:
@@ -75,8 +75,7 @@ def run_planverify(
     command runs; if it raises, the command is stopped.
     """
     env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
-    # -P: a folder named planner in the project must not shadow ours.
-    argv = [sys.executable, "-P", "-c", _START, *words]
+    argv = [*python_command(_START), *words]
     try:
         ended = run_process(argv, cwd=root, env=env, timeout_seconds=seconds, watch=watch)
     except (OSError, ValueError) as error:  # an argument is too long, or has a null character
