@@ -257,7 +257,7 @@ def _find_test(failure: Failure, evidence: Evidence | None, tree: FailureContext
     if evidence is None:
         return
     if evidence.kind is EvidenceKind.COMMAND and failure.owner is Owner.PLAN and failure.suggestion:
-        why = failure.suggestion.replace("The", "the", 1)
+        why = re.sub("^The ", "the ", failure.suggestion)
         yield Instruction(f"Report that the plan has to change: {why}")
     # A demand names the tests that did not run to a pass, and pytest counted that as none failed.
     if evidence.vacuous in ("all_skipped", "only_xfailed") or (evidence.tests and not evidence.selectors):

@@ -267,14 +267,16 @@ def test_an_option_that_pytest_does_not_know_is_reported_as_a_fault_of_the_plan(
 @pytest.mark.parametrize(
     ("category", "kind", "why"),
     [
-        (Category.TEST_NOT_FOUND, EvidenceKind.COMMAND, "the plan's command names x."),
+        (Category.TEST_NOT_FOUND, EvidenceKind.COMMAND, "the plan's command names 'The'."),
+        (Category.TEST_NOT_FOUND, EvidenceKind.COMMAND, "mypy refuses it: The end."),
         (Category.TEST_TIMEOUT, EvidenceKind.TEST, "its time limit is too short."),
     ],
 )
 def test_whoever_may_not_edit_the_plan_reports_its_faults(
     category: Category, kind: EvidenceKind, why: str
 ) -> None:
-    failure = Failure(category=category, owner=Owner.PLAN, suggestion="The plan's command names x.")
+    suggestion = re.sub("^the ", "The ", why)
+    failure = Failure(category=category, owner=Owner.PLAN, suggestion=suggestion)
     action = next_action(failure, Evidence(kind=kind), EditScope())
     assert action == f"Report that the plan has to change: {why}"
 
