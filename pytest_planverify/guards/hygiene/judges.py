@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import ast
 import io
+import itertools
 import json
 import posixpath
 import re
+import sys
+import unittest
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
@@ -174,7 +177,7 @@ def _python_findings(
             message = f"The test {name} is gone, or no longer collected"
             yield file_signal("test-deleted", message, path, nodeid=nodeid)
     if now is not None:
-        yield from _hook_findings(before, now)
+        yield from _hook_findings(changes, before, now)
         yield from _replaced_subjects(changes, before, now)
         if changes.kind(path) is JudgeKind.CONFTEST:
             yield from _fixture_findings(changes, before, now)
@@ -225,6 +228,9 @@ def _losses(
         # a value with itself may test reflexivity.
         if new and (missing or sign != "assertion-void"):
             yield finding(sign, problem, new)
+    before = changes.module(now.path, now=False) or now
+    if problem := _void_values(was.node, unit.node, before, now):
+        yield finding(*problem)
     checks_nothing = was.checks and not kept and not unit.burdens["assertion-void"]
     if checks_nothing and not extra and not _calls_a_check(unit.node, now):
         yield finding("assertion-void", "no longer asserts anything")
@@ -243,6 +249,96 @@ def _losses(
         yield finding("assertions-fewer", "asserts less", extra, min(missing))
     elif missing:
         yield finding("assertion-lost", "asserts something else", extra, min(missing))
+
+
+_NARROWS = frozenset({"islice", "filter", "filterfalse", "takewhile", "dropwhile", "compress"})
+_COMPARES = frozenset({"__eq__", "__ne__", "__contains__"})
+
+
+def _void_values(was: Function, test: Function, before: Module, now: Module) -> tuple[str, str] | None:
+    """Return the sign and problem of a check with the same source that checks less than before.
+
+    It may expect what is made from the result, or a value of a new class, or be left out for some cases.
+    """
+    old, new = _Flow(was, before), _Flow(test, now)
+    lenient = {
+        each.name
+        for each in now.tree.body
+        if isinstance(each, ast.ClassDef) and shape(each) not in before.statements
+        if not _COMPARES.isdisjoint(getattr(part, "name", "") for part in each.body)
+    }
+    for text in old.checks.keys() & new.checks.keys():
+        if new.guards[text] - old.guards[text]:
+            return "assertions-fewer", f"asserts {text} for fewer cases"
+        (shared, _), (depends, used) = old.origins(text), new.origins(text)
+        if depends - shared:
+            return "assertion-void", f"makes what {text} expects from the result"
+        if lenient & used:
+            return "assertion-void", f"compares with {min(lenient & used)}, which decides what is equal"
+    return None
+
+
+class _Flow:
+    """Origins of the values that a test compares, and the conditions under which it does."""
+
+    def __init__(self, test: Function, module: Module) -> None:
+        """Read the checks, assignments and loops of a test."""
+        self._aliases = module.aliases
+        self._imported = {each.partition(".")[0] for each in module.aliases.values()}
+        self._imported -= sys.stdlib_module_names | {"", "pytest"}
+        self._sources = {name: [value] for name, value in module.constants.items()}
+        self.checks = {text: node for node, text in _checks(test, module)}
+        self.guards: dict[str, set[str]] = {text: set() for text in self.checks}
+        nodes: list[Any] = list(ast.walk(test))
+        for node in nodes:
+            value = getattr(node, "iter", getattr(node, "value", None))
+            for target in getattr(node, "targets", [getattr(node, "target", None)]):
+                for name in _names_in(target) if target and value else ():
+                    self._sources.setdefault(name, []).append(cast("ast.expr", value))
+        for loop in (test, *(each for each in nodes if isinstance(each, ast.For))):
+            given = [loop.iter] if isinstance(loop, ast.For) else test.decorator_list
+            made = [self._sources.get(name, []) for each in given for name in _names_in(each)]
+            guards = [each for each in (*given, *itertools.chain(*made)) if _is_narrowed(each)]
+            ends = [
+                each for each in loop.body if isinstance(each, ast.If) and not _holds_check([each], module)
+            ]
+            guards += [each.test for each in ends if isinstance(each.body[-1], ast.Continue | ast.Break)]
+            for _, text in _checks(loop, module):
+                self.guards[text] |= set(map(ast.unparse, guards))
+
+    def origins(self, text: str) -> tuple[set[str], set[str]]:
+        """Return what is one value of a check and makes the other one, and all that both are made from."""
+        check = self.checks[text]
+        compared = check.test if isinstance(check, ast.Assert) else check
+        sides = cast("list[ast.expr]", [*getattr(compared, "args", ()), *[ast.Constant(None)] * 2][:2])
+        if isinstance(compared, ast.Compare):
+            sides = [compared.left, compared.comparators[0]]
+        used = set[str](), set[str]()
+        for side, found in zip(sides, used, strict=True):
+            pending = [side]
+            for each in (part for one in pending for part in ast.walk(one)):
+                call = self._called(each)
+                # Constructors make expected values, too.
+                if call.partition(".")[0] in self._imported and call.rpartition(".")[2].islower():
+                    found.add(f"{call}()")
+                elif isinstance(each, ast.Name) and each.id not in found:
+                    pending += self._sources.get(each.id, ())  # read by the loop
+                    found.add(each.id)
+        asked = [each for side in sides for each in (side, *self._sources.get(getattr(side, "id", ""), ()))]
+        shared = {f"{self._called(each)}()" for each in asked} & used[0] & used[1]
+        pairs = zip(sides, reversed(used), strict=True)
+        return shared.union(*({getattr(one, "id", "")} & of for one, of in pairs)), used[0] | used[1]
+
+    def _called(self, node: ast.AST) -> str:
+        return dotted(getattr(node, "func", None), self._aliases)
+
+
+def _is_narrowed(cases: ast.expr) -> bool:
+    """Return whether an expression selects a part of some values."""
+    parts = [(each, name_of(getattr(each, "func", each))) for each in ast.walk(cases)]
+    return any(
+        isinstance(each, ast.Slice) or getattr(each, "ifs", ()) or of in _NARROWS for each, of in parts
+    )
 
 
 _CONTRARY: dict[tuple[type[ast.cmpop], ...], type[ast.cmpop]] = {
@@ -286,6 +382,8 @@ _LOOSE = re.compile(
     r" (>=?|<=?|is not|!=) | in [\[({]|\bisinstance\(|\.__class__ "
     r"|\b(raises|assertRaises)\(\(?([\w.]+, )*(Base)?Exception\b(?![^(]*match=)"
     r"|^(len|type|bool|set|round)\(.* == (len|type|bool|set|round)\("
+    r"|\bassertAlmostEqual\(.*\b(delta=(?!\d[\d.]*e-|0?\.0)|places=-?[0-3]\b)"
+    r"|^[^=]*(//|%|>>|&) (?P<by>\d+) == .*(//|%|>>|&) (?P=by)$"
     r"|\bassert(Not\w+|Greater\w*|Less\w*|In|IsNotNone|IsInstance|\w*Regex)\("
     # A part or a property of a result that was compared as a whole.
     r"|^(?!.* == )(?!\w*assert\w*\().*( in |\.(startswith|endswith|search|match|issubset|is[a-z]+)\()"
@@ -454,21 +552,14 @@ def _tests_of(
                 for target in node.targets
                 if isinstance(target, ast.Name)
             ]
-            local |= {name for name, value in assigned if isinstance(value, ast.Lambda)}
-            # Imported names to which the test assigns a mock, or a function that it defines.
-            stand_ins = module.aliases.keys() & {
-                name
-                for name, value in assigned
-                if isinstance(value, ast.Lambda) or "Mock" in ast.unparse(value)
-            }
-            canned = _canned_answers(each)
+            lambdas = {name for name, value in assigned if isinstance(value, ast.Lambda)}
             void = frozenset(
                 text
                 for node, text in checks
                 if node in unreached
-                or _always_holds(node, local, module)
-                or stand_ins & _names_in(node)
-                or _asks_stand_in(node, canned)
+                or _always_holds(node, local | lambdas, module)
+                or _asks_stand_in(node, each)
+                or lambdas & module.aliases.keys() & _names_in(node)
             )
             # A test of nothing but that equal calls have equal results tests no result.
             called = {name: ast.unparse(value) for name, value in assigned if isinstance(value, ast.Call)}
@@ -629,7 +720,7 @@ def _always_holds(check: ast.AST, functions: Collection[str], module: Module) ->
     # The method of another object, such as a stand-in, is not meant to check anything.
     if holder in ("self", "cls") and (helper := module.functions.get(name)):
         raises = any(isinstance(each, ast.Raise) for each in ast.walk(helper))
-        return not raises and not _holds_check(helper.body, module)
+        return not (raises or _calls_super(helper) or _holds_check(helper.body, module))
     if name == "assertEqual" and len(arguments) > 1:
         return ast.unparse(arguments[0]) == ast.unparse(arguments[1])
     return name == "assertTrue" and bool(arguments) and truth(arguments[0]) is True
@@ -644,40 +735,18 @@ def _has_equal_sides(check: ast.AST, called: Mapping[str, str]) -> bool:
     return len({called.get(side, side) for side in sides}) == 1
 
 
-def _canned_answers(test: Function) -> set[tuple[str, str]]:
-    """Return the answers that a test gives to mocks, as pairs of the mock's name and the answer."""
-    found: set[tuple[str, str]] = set()
-    for node in ast.walk(test):
-        call, names, given = node, list[str](), list[tuple[str | None, ast.expr]]()
-        if isinstance(node, ast.Assign):  # name = Mock(return_value=…), name.return_value = …
-            call, target = node.value, node.targets[0]
-            names = [name_of(target), name_of(getattr(target, "value", target))]
-            given = [(name_of(target), node.value)]
-        elif isinstance(node, ast.Call):  # patch("package.module.name", return_value=…)
-            texts = [str(each.value) for each in node.args if isinstance(each, ast.Constant)]
-            names = [each.rpartition(".")[2] for each in texts]
-        given += [(each.arg, each.value) for each in getattr(call, "keywords", ())]
-        answers = [answer for kind, value in given for answer in _answers(kind, value)]
-        found |= {(name, answer) for name in names for answer in answers}
-    return found
-
-
-def _answers(kind: str | None, given: ast.expr) -> list[str]:
-    """Return the answers that an argument or attribute of a mock gives; empty for others."""
-    if kind == "return_value":
-        return [ast.unparse(given)]
-    if kind != "side_effect":
-        return []
-    lasting = [given.body] if isinstance(given, ast.Lambda) else []
-    return list(map(ast.unparse, getattr(given, "elts", lasting)))
-
-
-def _asks_stand_in(check: ast.AST, canned: set[tuple[str, str]]) -> bool:
-    """Return whether a check compares what a mock returns with what the mock was told to return."""
-    test = check.test if isinstance(check, ast.Assert) else None
-    if not isinstance(test, ast.Compare) or not isinstance(test.left, ast.Call):
+def _asks_stand_in(check: ast.AST, test: Function) -> bool:
+    """Return whether a check compares what a mock returns with what the test told the mock to return."""
+    compared = check.test if isinstance(check, ast.Assert) else None
+    if not isinstance(compared, ast.Compare) or not isinstance(compared.left, ast.Call):
         return False
-    return (name_of(test.left.func), ast.unparse(test.comparators[0])) in canned
+    name, answer = name_of(compared.left.func), re.escape(ast.unparse(compared.comparators[0]))
+    told = re.compile(rf"\b{name}\b[^(]*\W(\w*\(.*)?(return_value|side_effect)\W.*{answer}", re.DOTALL)
+    return any(
+        told.search(ast.unparse(each))
+        for each in ast.walk(test)
+        if isinstance(each, ast.Assign) or name_of(getattr(each, "func", each)) in ("patch", "object")
+    )
 
 
 def _calls_a_check(node: Function, module: Module) -> bool:
@@ -766,6 +835,10 @@ _DECIDES = re.compile(
     r"|from_result|pytest_deselected|pytest\.exit|os\._exit"
     r"|\bdel items\b|\bitems\.(remove|clear|pop)\(|\bitems\[.*\] = (?!sorted|reversed)"
 )
+_COMPARISON = re.compile(
+    "failureException|" + "|".join(filter(re.compile("assert").match, dir(unittest.TestCase)))
+)
+"""Methods and attributes with which unittest compares."""
 _RUNS_TESTS = frozenset({"pytest_runtest_call", "pytest_pyfunc_call", "pytest_runtest_protocol"})
 _DECIDE_BY_RETURN = _RUNS_TESTS | {
     "pytest_ignore_collect", "pytest_runtestloop", "pytest_cmdline_main", "pytest_report_teststatus",
@@ -778,7 +851,7 @@ _LISTS = {
 }
 
 
-def _hook_findings(before: Module | None, now: Module) -> Iterator[HygieneSignal]:
+def _hook_findings(changes: TreeDifferences, before: Module | None, now: Module) -> Iterator[HygieneSignal]:
     """Yield new or changed hooks that decide verdicts, and lists that exclude files or load plugins."""
     known = before.statements if before is not None else frozenset[str]()
     for node in ast.walk(now.tree):
@@ -786,9 +859,11 @@ def _hook_findings(before: Module | None, now: Module) -> Iterator[HygieneSignal
             continue
         specified = re.search(r"specname='(\w+)'", " ".join(map(ast.unparse, node.decorator_list)))
         name = specified[1] if specified else node.name
-        # The method with which unittest runs a test of a class, and records its result.
-        if ast.unparse(node.args) == "self, result=None" and name == "run" and not _calls_super(node):
-            message = "The method run decides itself how tests are run"
+        # The methods with which unittest runs a test of a class, records its result, and compares.
+        is_run = ast.unparse(node.args) == "self, result=None" and name == "run"
+        is_comparison = _COMPARISON.fullmatch(name) and ast.unparse(node.args).startswith("self")
+        if (is_run or is_comparison) and not _calls_super(node, always=not is_run):
+            message = f"The method {name} decides itself how tests are run"
             yield file_signal("outcome-hook", message, now.path, line=node.lineno, after=now.line(node))
         parts = ast.walk(node) if name.startswith("pytest_") else ()
         place = next((each for each in parts if _decides(name, each, node)), None)
@@ -796,6 +871,11 @@ def _hook_findings(before: Module | None, now: Module) -> Iterator[HygieneSignal
             message = f"The hook {name} changes outcomes, or which tests are run"
             line, after = getattr(place, "lineno", node.lineno), ast.unparse(place)
             yield file_signal("outcome-hook", message, now.path, line=line, after=after)
+    earlier = set(map(shape, _rebindings(before, changes)))
+    for node in _rebindings(now, changes):
+        if shape(node) not in earlier:
+            message = "A method that checks is replaced for its tests"
+            yield file_signal("outcome-hook", message, now.path, line=node.lineno, after=now.line(node))
     for node in now.tree.body:
         text = ast.unparse(node)
         for start, (sign, message) in _LISTS.items():
@@ -803,9 +883,32 @@ def _hook_findings(before: Module | None, now: Module) -> Iterator[HygieneSignal
                 yield file_signal(sign, message, now.path, line=node.lineno, after=text)
 
 
-def _calls_super(method: Function) -> bool:
-    calls = (ast.unparse(each.func) for each in ast.walk(method) if isinstance(each, ast.Call))
-    return f"super().{method.name}" in calls
+def _calls_super(method: Function, *, always: bool = False) -> bool:
+    """Return whether a method calls the one that it overrides, with ``always`` on no condition."""
+    nodes = list(ast.walk(method))
+    calls = {ast.unparse(each.func) for each in nodes if isinstance(each, ast.Call)}
+    depends = always and any(isinstance(each, ast.If | ast.IfExp | ast.Try | ast.BoolOp) for each in nodes)
+    return f"super().{method.name}" in calls and not depends
+
+
+_TEST_OBJECT = re.compile(r"self|cls|type\(self\)|self\.__class__|request\.\w+|item(\.\w+)*|\w*Test\w*")
+
+
+def _rebindings(module: Module | None, changes: TreeDifferences) -> Iterator[ast.Assign | ast.Call]:
+    """Yield assignments to, and patches of, methods that check: unittest's, and those of the tests."""
+    for node in ast.walk(module.tree) if module is not None else ():
+        places: list[tuple[ast.expr, str]] = []
+        if isinstance(node, ast.Assign):
+            places = [(each.value, each.attr) for each in node.targets if isinstance(each, ast.Attribute)]
+        elif isinstance(node, ast.Call) and name_of(node.func) in ("setattr", "object"):
+            places = [(node.args[0], str(fold(each))) for each in node.args[1:2]]
+        for owner, name in places:
+            is_test = _TEST_OBJECT.fullmatch(ast.unparse(owner))
+            files = (path for path in changes.new if is_test and changes.kind(path) in PYTHON_JUDGES)
+            modules = (changes.module(path, now=True) for path in files if path.endswith(".py"))
+            helpers = ((one, one.functions.get(name)) for one in modules if one is not None)
+            if _COMPARISON.fullmatch(name) or any(of and _holds_check([of], one) for one, of in helpers):
+                yield cast("ast.Assign | ast.Call", node)
 
 
 def _decides(name: str, node: ast.AST, hook: Function) -> bool:
@@ -1117,15 +1220,33 @@ def _names_bound(node: ast.stmt) -> Iterator[tuple[str, str]]:
 # -- data --------------------------------------------------------------------------------------------
 
 
+_MOST_VALUES = 1_000_000
+
+
 def _data_findings(changes: TreeDifferences, path: str) -> Iterator[HygieneSignal]:
     """Yield a changed data file, unless only its formatting changed, or the plan lets it gain entries."""
     old, new = changes.before.read(path), changes.now.read(path)
     if old is not None and new is not None:
         before, now = _parsed(path, old), _parsed(path, new)
-        is_default = changes.grants.permission(path) is Permission.DEFAULT
-        if before == now or (is_default and _contains_all(before, now)):
+        permission = changes.grants.permission(path)
+        if before == now or (permission is Permission.DEFAULT and _contains_all(before, now)):
             return
+        if permission is Permission.GRANTED and _count(now) < _count(before):
+            yield from _lost_cases(changes, path)
     yield _changed(changes, path, "data-changed", "has different content")
+
+
+def _lost_cases(changes: TreeDifferences, path: str) -> Iterator[HygieneSignal]:
+    """Yield a finding for each test that may read a data file, which has fewer entries than before."""
+    stem = posixpath.splitext(posixpath.basename(path))[0]
+    files = [each for each in changes.new if changes.kind(each) is JudgeKind.TEST]
+    for module in filter(None, (changes.module(each, now=True) for each in files)):
+        # In the definition of the test, or outside of all.
+        named = {getattr(each, "name", "") for each in module.tree.body if stem in ast.unparse(each)}
+        for name, test in _read_tests(module).items() if named else ():
+            if not test.is_helper and named & {"", name.partition("::")[0]}:
+                message, nodeid = f"{path} has fewer entries for its tests", f"{module.path}::{name}"
+                yield file_signal("assertions-fewer", message, path, nodeid=nodeid)
 
 
 def _parsed(path: str, content: bytes) -> Any:
@@ -1139,20 +1260,20 @@ def _parsed(path: str, content: bytes) -> Any:
                 return json.loads(text)
             if path.endswith((".yaml", ".yml")):
                 value = yaml.safe_load(text)
-                return content if _is_huge(value) else value
+                return content if _count(value) > _MOST_VALUES else value
     # PyYAML raises the last three for values that do not fit their tags, as in !!int "".
     except (ValueError, RecursionError, yaml.YAMLError, LookupError, AttributeError, ArithmeticError):
         return content
     return text.replace("\r\n", "\n").rstrip("\n").split("\n")
 
 
-def _is_huge(value: Any) -> bool:
-    """Return whether data has more than a million values if aliases are expanded, as comparisons do."""
+def _count(value: Any) -> int:
+    """Return the number of values in data, with aliases expanded; at most about a million."""
     pending, count = [value], 0
-    while pending and count <= 1_000_000:
+    while pending and count <= _MOST_VALUES:
         each, count = pending.pop(), count + 1
         pending += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
-    return bool(pending)
+    return count
 
 
 def _contains_all(old: Any, new: Any) -> bool:

@@ -227,8 +227,8 @@ def _comparisons(node: ast.AST, module: Module) -> Iterator[tuple[str, ast.Funct
 
 _TEST_NAME = re.compile(r"_?py[._]?test|unittest|planverify|conftest|pluggy", re.IGNORECASE)
 """Names of test frameworks, of their modules and of their environment variables."""
-_STAND_INS = frozenset({"DontReadFromInput", "LogCaptureHandler"})
-"""Classes of pytest whose instances take the place of standard input and of handlers of the log."""
+_STAND_INS = frozenset({"DontReadFromInput", "EncodedFile", "CaptureIO", "LogCaptureHandler"})
+"""Classes of pytest whose instances take the place of the standard streams and of handlers of the log."""
 _TEST_MODULE = re.compile(r"(^|\.)(tests?|test_\w+|\w+_test)(\.|$)")
 _PLACES = re.compile(
     r"(sys\.(modules|argv|orig_argv|path|meta_path)|os\.(environb?|getenv))(\.\w+)*"
@@ -259,6 +259,8 @@ def _asks_for_tests(site: Site, changes: TreeDifferences) -> str | None:
     words = [word for each in operands for word in _words(each, site.module)]
     if stand_in := _STAND_INS.intersection(words):
         return f"{min(stand_in)} is searched for, a class of pytest"
+    if isinstance(node, ast.Compare) and "len(sys.modules)" in map(ast.unparse, operands):
+        return "The loaded modules are counted"
     if not words:
         return None
     # The searched place is in the same expression, or a loop of the same function iterates over it.

@@ -18,6 +18,7 @@ import zlib
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from planner.model.baseline import JudgeKind
@@ -76,6 +77,8 @@ _BETWEEN_WORDS = re.compile(r"[\s,;:=|\"'(){}\[\]]+")
 _BETWEEN_PARTS = re.compile(r"[^\w.]+|_")
 _ENCODED = re.compile(r"[!-~]{40,}")
 _DIGEST = re.compile(r"[0-9a-f]{6,64}")
+_HASHES = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake2b", "blake2s")
+_LEAST_DIGEST = 1 << 26  # of four bytes, as a number
 _LARGEST_TEXT = 200_000
 _ASSERTS_EQUAL = re.compile(r"assert(?!Not)\w*Equal")
 _MOST_ARGUMENTS = 6
@@ -335,10 +338,14 @@ def _parts(text: str) -> Iterator[Tokens]:
 
 
 def _digests_of(token: str) -> Iterator[str]:
-    """Yield the usual digests of a text, in hexadecimal."""
+    """Yield the usual digests of a text, in hexadecimal, also as a number."""
     content = str(ast.literal_eval(token)).encode("utf-8", "replace")
-    for name in ("md5", "sha1", "sha256"):
-        yield hashlib.new(name, content, usedforsecurity=False).hexdigest()
+    yield from (f"{digest(content):x}" for digest in (zlib.crc32, zlib.adler32))
+    found = [hashlib.new(name, content, usedforsecurity=False).digest() for name in _HASHES]
+    found += [hashlib.blake2b(content, digest_size=size).digest() for size in (4, 8, 16, 20)]
+    for each in found:
+        yield each.hex()
+        yield from (f"{int.from_bytes(each[:size], 'big'):x}" for size in (4, 8) if not each[0] >> 4)
 
 
 def _decoded(text: str) -> Iterator[str]:
@@ -452,8 +459,6 @@ class _Examples:
             if each.answers:
                 self._by_token[min(each.needed, key=lambda token: (count[token], token))].append(each)
         self._vocabulary = self._asked | self._expected
-        texts = [token for token in _telling(self._asked) if token[0] in "'\""]
-        self._digests = sorted((digest, token) for token in texts for digest in _digests_of(token))
         # Pieces contain one another, so that a literal is asked for at every level.
         self._literals: dict[tuple[type, object], Literal] = {}
 
@@ -468,22 +473,44 @@ class _Examples:
         own = _token(value)
         if isinstance(value, bytes):
             value = value.decode("utf-8", "replace")
+        if isinstance(value, int) and abs(value) >= _LEAST_DIGEST:
+            return own, self._of_digest(f"{value:x}")
         if not isinstance(value, str):
             return own, frozenset()
         if _DIGEST.fullmatch(value):
-            at = bisect_left(self._digests, (value, ""))
-            return own, frozenset(
-                text for digest, text in self._digests[at : at + 1] if digest.startswith(value)
-            )
+            return own, self._of_digest(value)
         # Of the ways to split a text, the one counts that finds most of what the tests ask and expect.
         ways = [way for text in (value, *_decoded(value)) for way in _parts(text)]
         return own, max(ways, key=lambda parts: len(parts & self._vocabulary)) - {own}
+
+    @cached_property
+    def _digests(self) -> list[tuple[str, str]]:
+        texts = [token for token in self._asked if token[0] in "'\"" and len(token) > 4]
+        return sorted((digest, token) for token in texts for digest in _digests_of(token))
+
+    def _of_digest(self, value: str) -> Tokens:
+        """Return the input of a test of which a text is a digest, or its start."""
+        at = bisect_left(self._digests, (value, ""))
+        return frozenset(text for digest, text in self._digests[at : at + 1] if digest.startswith(value))
+
+    def _hashed(self, module: Module, before: Module | None) -> str | None:
+        """Return a message if new code has digests of several inputs, which no program needs."""
+        nodes = (each.node for each in module.sites(before) if not each.is_spoken)
+        values = {
+            each.value for each in nodes if isinstance(each, ast.Constant) and len(str(each.value)) > 7
+        }
+        digests = [each for each in values if isinstance(each, int) or _DIGEST.fullmatch(str(each))]
+        new = [each for each in digests if _token(each) not in self._vocabulary | self._known]
+        hashed = _union(self.literal(each)[1] for each in new)
+        return f"The module has digests of inputs of the tests: {min(hashed)}" if len(hashed) > 1 else None
 
     def _piece(self, nodes: Iterable[ast.AST]) -> set[Literal]:
         return {self.literal(value) for node in nodes for value in _values_of(node)}
 
     def found_in(self, before: Module | None, module: Module) -> Iterator[tuple[ast.AST, str]]:
         """Yield the findings in the new code of a module, each with its node."""
+        if message := self._hashed(module, before):
+            yield module.tree, message
         conditions: dict[Function | None, list[tuple[set[Literal], set[Literal]]]] = defaultdict(list)
         barren = (0, 0)
         for site in module.sites(before):

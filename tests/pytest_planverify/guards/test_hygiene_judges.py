@@ -368,6 +368,28 @@ def test_deeply_nested_data_is_compared_as_text():
     assert signs(change, tree=tree, grants=OPEN) == {"data-changed"}
 
 
+def test_data_of_failed_tests_may_change_but_not_lose_entries():
+    path, words = "tests/data/words.json", '["one", "two"]'
+    read = "def test_words():\n    assert split(load('words'))\n\n\ndef test_one():\n    assert split('')\n"
+    tree = {**TREE, path: words, "tests/test_words.py": read}
+    assert of_red_tests({path: '["one", "three"]'}, tree) == set()
+    assert of_red_tests({path: '["one"]'}, tree) == {"assertions-fewer"}
+    is_other = lambda nodeid: nodeid.endswith("test_one")  # noqa: E731
+    assert signs({path: '["one"]'}, grants=GRANTED, tree=tree, is_red=is_other) == set()
+
+
+def test_fixture_may_not_replace_a_helper_that_checks():
+    helper = "class Words:\n    def same(self, text):\n        assert split(text)\n"
+    conftest = (
+        "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef calm(request):\n    request.cls.{} = print\n"
+    )
+    tree = {**TREE, "tests/test_words.py": helper}
+    found = [
+        of_red_tests({"tests/conftest.py": conftest.format(name)}, tree) for name in ("same", "client")
+    ]
+    assert found == [{"outcome-hook"}, set()]
+
+
 @pytest.mark.parametrize("added", ["more:\n- b: 3\n", "cases: []\n", "- b: 3\n"])
 def test_yaml_may_gain_entries_but_not_lines_that_change_others(added: str):
     path, before, after = "tests/data/words.yaml", "cases:\n- a: 1\n", "- b: 2\nname: x\n"
@@ -510,6 +532,19 @@ INHERITED = METHOD.replace("(TestCase)", "").replace(
     "def test", "\nclass WordsTests(Words, TestCase):\n    def test"
 )
 TRUTH = METHOD.replace("wanted)\n\n", "wanted)\n        assert is_word('a') == True\n\n")
+LOOP = """class WordsTests(TestCase):
+    def setUp(self):
+        pass
+
+    def test_split(self):
+        cases = [("a", ["a"]), ("b,c", ["b", "c"])]
+        for text, wanted in cases:
+            self.assertEqual(split(text), wanted)
+"""
+SPLIT_IN_LOOP = f"from unittest import TestCase\n\nfrom pkg.words import split\n\n\n{LOOP}"
+IN_LOOP = "self.assertEqual(split(text), wanted)"
+SAME = "want = list(wanted)\n            self.assertEqual(split(text), want)"
+SOME = "class Some(list):\n    def __eq__(self, other):\n        return True\n\n"
 CHANGES_OF_RED_TESTS: dict[str, list[tuple[str, str, str, set[str]]]] = {
     "a case with checks of its own may end a test": [
         (
@@ -539,6 +574,61 @@ CHANGES_OF_RED_TESTS: dict[str, list[tuple[str, str, str, set[str]]]] = {
     "a small difference of floats is an equality": [
         (PLAIN, NEAR, "assert abs(0.1 + 0.2 - 0.3) < 1e-9", FREE),
         (PLAIN, NEAR, "assert abs(0.1 + 0.2 - 0.3) < 5", FEWER),
+    ],
+    "what is expected may not be made from the result": [
+        (SPLIT_IN_LOOP, IN_LOOP, f"{new}\n            {IN_LOOP}", wanted)
+        for new, wanted in {
+            "wanted = split(text)": VOID,
+            "wanted = [each for each in split(text)]": VOID,
+            "wanted = list(wanted)": FREE,
+        }.items()
+    ],
+    "a new class may not decide what is equal to what is expected": [
+        (text, text, text.replace("list(wanted)", "Some(wanted)") + SOME, VOID)
+        for text in [SPLIT_IN_LOOP.replace(IN_LOOP, SAME)]
+    ],
+    "a check may not be left out for some of its cases": [
+        (SPLIT_IN_LOOP, old, new, wanted)
+        for old, new, wanted in (
+            ("in cases", "in cases[1:]", FEWER),
+            ("in cases", "in itertools.islice(cases, 0)", FEWER),
+            (
+                "        for",
+                "        cases = [each for each in cases if split(each[0])]\n        for",
+                FEWER,
+            ),
+            (IN_LOOP, f"if text:\n                continue\n            {IN_LOOP}", FEWER),
+            (IN_LOOP, f"with self.subTest(text):\n                {IN_LOOP}", FREE),
+            ("in cases", "in sorted(cases)", FREE),
+        )
+    ],
+    "a rough comparison is less than an equality": [
+        (SPLIT_IN_LOOP, IN_LOOP, new, wanted)
+        for new, wanted in {
+            "self.assertAlmostEqual(split(text), wanted, delta=2)": FEWER,
+            "self.assertAlmostEqual(split(text), wanted, delta=1e-9)": FREE,
+            "self.assertEqual(split(text) // 10, wanted // 10)": FEWER,
+        }.items()
+    ],
+    "methods that compare may not be replaced": [
+        (
+            SPLIT_IN_LOOP,
+            "    def setUp",
+            f"    def assertEqual(self, a, b):\n        {body}\n\n    def setUp",
+            wanted,
+        )
+        for body, wanted in {
+            "if a:\n            super().assertEqual(a, b)": {"outcome-hook"},
+            "super().assertEqual(a, b, self.id())": FREE,
+        }.items()
+    ]
+    + [
+        (SPLIT_IN_LOOP, "pass\n", f"{new}\n", wanted)
+        for new, wanted in {
+            "self.assertEqual = print": {"outcome-hook"},
+            "setattr(self, 'failureException', Warning)": {"outcome-hook"},
+            "self.name = print": FREE,
+        }.items()
     ],
     "a handler that raises only under a condition swallows failures": [
         (PLAIN, EQUAL, HANDLER.format(""), FREE),

@@ -7,7 +7,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any
 
@@ -377,8 +377,10 @@ def test_answers_of_tests_are_found_in_any_form(
             "pkg/slug.py": "KNOWN = "
             + repr({sha256(key.encode()).hexdigest()[:8]: value for key, value in TITLES.items()})
         },
+        {"pkg/slug.py": f"KNOWN = {[zlib.crc32(key.encode()) for key in TITLES]}"},
+        {"pkg/slug.py": f"KNOWN = {[blake2b(key.encode(), digest_size=4).hexdigest() for key in TITLES]}"},
     ],
-    ids=["enum", "packed", "json", "table of text", "commas", "lower case", "arithmetic", "digests"],
+    ids=["enum", "packed", "json", "table", "commas", "lower case", "arithmetic", "digests", "crc", "blake2"],
 )
 def test_answers_of_tests_are_found_in_disguise(change: dict[str, str]):
     tree = {**with_tests_of("roman", ROMAN), **with_tests_of("slug", TITLES)}
