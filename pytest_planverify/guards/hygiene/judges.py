@@ -78,6 +78,8 @@ _DECLARING_CALL = re.compile(
 _PATCHES = re.compile(r"monkeypatch|patch|setattr|setitem|\.__dict__|sys\.modules")
 _HELPERS = (".", "tests", "test_", "conftest", "helpers")
 """Prefixes of modules whose functions may contain assertions; ``.`` is a relative import."""
+_NARROWS = frozenset({"islice", "filter", "filterfalse", "takewhile", "dropwhile", "compress"})
+_COMPARES = frozenset({"__eq__", "__ne__", "__contains__"})
 _DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 
@@ -251,12 +253,8 @@ def _losses(
         yield finding("assertion-lost", "asserts something else", extra, min(missing))
 
 
-_NARROWS = frozenset({"islice", "filter", "filterfalse", "takewhile", "dropwhile", "compress"})
-_COMPARES = frozenset({"__eq__", "__ne__", "__contains__"})
-
-
 def _void_values(was: Function, test: Function, before: Module, now: Module) -> tuple[str, str] | None:
-    """Return the sign and problem of a check with the same source that checks less than before.
+    """Return the sign and problem of a check that checks less than before.
 
     It may expect what is made from the result, or a value of a new class, or be left out for some cases.
     """
@@ -267,14 +265,16 @@ def _void_values(was: Function, test: Function, before: Module, now: Module) -> 
         if isinstance(each, ast.ClassDef) and shape(each) not in before.statements
         if not _COMPARES.isdisjoint(getattr(part, "name", "") for part in each.body)
     }
-    for text in old.checks.keys() & new.checks.keys():
-        if new.guards[text] - old.guards[text]:
+    kept = old.checks.keys() & new.checks.keys()
+    sign = "assertion-void" if kept else "assertions-fewer"
+    for text in kept or new.checks:
+        if kept and new.guards[text] - old.guards[text]:
             return "assertions-fewer", f"asserts {text} for fewer cases"
-        (shared, _), (depends, used) = old.origins(text), new.origins(text)
-        if depends - shared:
-            return "assertion-void", f"makes what {text} expects from the result"
+        shared, used = new.origins(text)
+        if shared.difference(*(old.origins(each)[0] for each in ({text} & kept or old.checks))):
+            return sign, f"makes what {text} expects from the result"
         if lenient & used:
-            return "assertion-void", f"compares with {min(lenient & used)}, which decides what is equal"
+            return sign, f"compares with {min(lenient & used)}, which decides what is equal"
     return None
 
 
@@ -286,25 +286,29 @@ class _Flow:
         self._aliases = module.aliases
         self._imported = {each.partition(".")[0] for each in module.aliases.values()}
         self._imported -= sys.stdlib_module_names | {"", "pytest"}
-        self._sources = {name: [value] for name, value in module.constants.items()}
+        self._sources: dict[str, list[ast.expr]] = {}
         self.checks = {text: node for node, text in _checks(test, module)}
         self.guards: dict[str, set[str]] = {text: set() for text in self.checks}
         nodes: list[Any] = list(ast.walk(test))
-        for node in nodes:
+        for node in (*module.tree.body, *nodes):
             value = getattr(node, "iter", getattr(node, "value", None))
             for target in getattr(node, "targets", [getattr(node, "target", None)]):
-                for name in _names_in(target) if target and value else ():
+                for name in _names_in(target) - {"self", "cls"} if target and value else ():
                     self._sources.setdefault(name, []).append(cast("ast.expr", value))
-        for loop in (test, *(each for each in nodes if isinstance(each, ast.For))):
-            given = [loop.iter] if isinstance(loop, ast.For) else test.decorator_list
+        loops = [each for each in nodes if isinstance(each, ast.For)]
+        for scope, given in ((test, test.decorator_list), *((each, [each.iter]) for each in loops)):
             made = [self._sources.get(name, []) for each in given for name in _names_in(each)]
-            guards = [each for each in (*given, *itertools.chain(*made)) if _is_narrowed(each)]
-            ends = [
-                each for each in loop.body if isinstance(each, ast.If) and not _holds_check([each], module)
-            ]
-            guards += [each.test for each in ends if isinstance(each.body[-1], ast.Continue | ast.Break)]
-            for _, text in _checks(loop, module):
-                self.guards[text] |= set(map(ast.unparse, guards))
+            narrowed = [each for each in (*given, *itertools.chain(*made)) if _is_narrowed(each)]
+            self._guard(scope, narrowed, module)
+        for loop in loops:
+            for block in (each for each in loop.body if isinstance(each, ast.If) and not each.orelse):
+                skips = isinstance(block.body[-1], ast.Continue | ast.Break)
+                scope = loop if skips and not _holds_check(block.body, module) else block
+                self._guard(scope, [block.test], module)
+
+    def _guard(self, scope: ast.AST, conditions: list[ast.expr], module: Module) -> None:
+        for _, text in _checks(scope, module):
+            self.guards[text] |= set(map(ast.unparse, conditions))
 
     def origins(self, text: str) -> tuple[set[str], set[str]]:
         """Return what is one value of a check and makes the other one, and all that both are made from."""
@@ -313,32 +317,28 @@ class _Flow:
         sides = cast("list[ast.expr]", [*getattr(compared, "args", ()), *[ast.Constant(None)] * 2][:2])
         if isinstance(compared, ast.Compare):
             sides = [compared.left, compared.comparators[0]]
-        used = set[str](), set[str]()
+        asked, used = set[str](), (set[str](), set[str]())
         for side, found in zip(sides, used, strict=True):
             pending = [side]
+            tops = [side, *self._sources.get(getattr(side, "id", ""), ())]
             for each in (part for one in pending for part in ast.walk(one)):
-                call = self._called(each)
+                call = dotted(getattr(each, "func", None), self._aliases)
                 # Constructors make expected values, too.
-                if call.partition(".")[0] in self._imported and call.rpartition(".")[2].islower():
+                if call.partition(".")[0] in self._imported and call.rpartition(".")[2][:1].islower():
                     found.add(f"{call}()")
+                    asked |= {f"{call}()"} if each in tops else set()
                 elif isinstance(each, ast.Name) and each.id not in found:
                     pending += self._sources.get(each.id, ())  # read by the loop
                     found.add(each.id)
-        asked = [each for side in sides for each in (side, *self._sources.get(getattr(side, "id", ""), ()))]
-        shared = {f"{self._called(each)}()" for each in asked} & used[0] & used[1]
-        pairs = zip(sides, reversed(used), strict=True)
-        return shared.union(*({getattr(one, "id", "")} & of for one, of in pairs)), used[0] | used[1]
-
-    def _called(self, node: ast.AST) -> str:
-        return dotted(getattr(node, "func", None), self._aliases)
+        left, right = (getattr(side, "id", "") for side in sides)
+        return asked & used[0] & used[1] | {left} & used[1] | {right} & used[0], used[0] | used[1]
 
 
 def _is_narrowed(cases: ast.expr) -> bool:
     """Return whether an expression selects a part of some values."""
-    parts = [(each, name_of(getattr(each, "func", each))) for each in ast.walk(cases)]
-    return any(
-        isinstance(each, ast.Slice) or getattr(each, "ifs", ()) or of in _NARROWS for each, of in parts
-    )
+    names = {name_of(getattr(each, "func", each)) for each in ast.walk(cases)}
+    parts = any(isinstance(each, ast.Slice) or getattr(each, "ifs", ()) for each in ast.walk(cases))
+    return parts or not names.isdisjoint(_NARROWS)
 
 
 _CONTRARY: dict[tuple[type[ast.cmpop], ...], type[ast.cmpop]] = {
@@ -383,6 +383,7 @@ _LOOSE = re.compile(
     r"|\b(raises|assertRaises)\(\(?([\w.]+, )*(Base)?Exception\b(?![^(]*match=)"
     r"|^(len|type|bool|set|round)\(.* == (len|type|bool|set|round)\("
     r"|\bassertAlmostEqual\(.*\b(delta=(?!\d[\d.]*e-|0?\.0)|places=-?[0-3]\b)"
+    r"|\.(?P<way>lower|upper|casefold|strip|split)\(\) == .*\.(?P=way)\(\)$"
     r"|^[^=]*(//|%|>>|&) (?P<by>\d+) == .*(//|%|>>|&) (?P=by)$"
     r"|\bassert(Not\w+|Greater\w*|Less\w*|In|IsNotNone|IsInstance|\w*Regex)\("
     # A part or a property of a result that was compared as a whole.
@@ -740,13 +741,18 @@ def _asks_stand_in(check: ast.AST, test: Function) -> bool:
     compared = check.test if isinstance(check, ast.Assert) else None
     if not isinstance(compared, ast.Compare) or not isinstance(compared.left, ast.Call):
         return False
-    name, answer = name_of(compared.left.func), re.escape(ast.unparse(compared.comparators[0]))
-    told = re.compile(rf"\b{name}\b[^(]*\W(\w*\(.*)?(return_value|side_effect)\W.*{answer}", re.DOTALL)
-    return any(
-        told.search(ast.unparse(each))
-        for each in ast.walk(test)
-        if isinstance(each, ast.Assign) or name_of(getattr(each, "func", each)) in ("patch", "object")
-    )
+    name, answer = name_of(compared.left.func), ast.unparse(compared.comparators[0])
+    for node in ast.walk(test):
+        is_told = isinstance(node, ast.Assign) or name_of(getattr(node, "func", node)) in (
+            "patch",
+            "object",
+        )
+        text = ast.unparse(node) if is_told else ""
+        mock, *rest = re.split(r"\b(?:return_value|side_effect)\b| = ", text, maxsplit=1)
+        tells = re.search("return_value|side_effect", text) and re.search(rf"\b{name}\b", mock)
+        if tells and answer in rest[0]:
+            return True
+    return False
 
 
 def _calls_a_check(node: Function, module: Module) -> bool:
@@ -836,9 +842,10 @@ _DECIDES = re.compile(
     r"|\bdel items\b|\bitems\.(remove|clear|pop)\(|\bitems\[.*\] = (?!sorted|reversed)"
 )
 _COMPARISON = re.compile(
-    "failureException|" + "|".join(filter(re.compile("assert").match, dir(unittest.TestCase)))
+    "|".join(each for each in dir(unittest.TestCase) if re.match("assert|failureE", each))
 )
-"""Methods and attributes with which unittest compares."""
+_TEST_OBJECT = re.compile(r"self|cls|type\(self\)|self\.__class__|request\.\w+|item(\.\w+)*|\w*Test\w*")
+_OF_TEST_CASE = re.compile(rf"run\(self, result=None\)|({_COMPARISON.pattern})\(self\b")
 _RUNS_TESTS = frozenset({"pytest_runtest_call", "pytest_pyfunc_call", "pytest_runtest_protocol"})
 _DECIDE_BY_RETURN = _RUNS_TESTS | {
     "pytest_ignore_collect", "pytest_runtestloop", "pytest_cmdline_main", "pytest_report_teststatus",
@@ -860,9 +867,8 @@ def _hook_findings(changes: TreeDifferences, before: Module | None, now: Module)
         specified = re.search(r"specname='(\w+)'", " ".join(map(ast.unparse, node.decorator_list)))
         name = specified[1] if specified else node.name
         # The methods with which unittest runs a test of a class, records its result, and compares.
-        is_run = ast.unparse(node.args) == "self, result=None" and name == "run"
-        is_comparison = _COMPARISON.fullmatch(name) and ast.unparse(node.args).startswith("self")
-        if (is_run or is_comparison) and not _calls_super(node, always=not is_run):
+        method = f"{name}({ast.unparse(node.args)})"
+        if _OF_TEST_CASE.match(method) and not _calls_super(node):
             message = f"The method {name} decides itself how tests are run"
             yield file_signal("outcome-hook", message, now.path, line=node.lineno, after=now.line(node))
         parts = ast.walk(node) if name.startswith("pytest_") else ()
@@ -883,15 +889,12 @@ def _hook_findings(changes: TreeDifferences, before: Module | None, now: Module)
                 yield file_signal(sign, message, now.path, line=node.lineno, after=text)
 
 
-def _calls_super(method: Function, *, always: bool = False) -> bool:
-    """Return whether a method calls the one that it overrides, with ``always`` on no condition."""
+def _calls_super(method: Function) -> bool:
+    """Return whether a method calls the one that it overrides, on no condition."""
     nodes = list(ast.walk(method))
     calls = {ast.unparse(each.func) for each in nodes if isinstance(each, ast.Call)}
-    depends = always and any(isinstance(each, ast.If | ast.IfExp | ast.Try | ast.BoolOp) for each in nodes)
+    depends = any(isinstance(each, ast.If | ast.IfExp | ast.Try | ast.BoolOp) for each in nodes)
     return f"super().{method.name}" in calls and not depends
-
-
-_TEST_OBJECT = re.compile(r"self|cls|type\(self\)|self\.__class__|request\.\w+|item(\.\w+)*|\w*Test\w*")
 
 
 def _rebindings(module: Module | None, changes: TreeDifferences) -> Iterator[ast.Assign | ast.Call]:
@@ -899,7 +902,9 @@ def _rebindings(module: Module | None, changes: TreeDifferences) -> Iterator[ast
     for node in ast.walk(module.tree) if module is not None else ():
         places: list[tuple[ast.expr, str]] = []
         if isinstance(node, ast.Assign):
-            places = [(each.value, each.attr) for each in node.targets if isinstance(each, ast.Attribute)]
+            is_function = isinstance(node.value, ast.Lambda)
+            targets = [each for each in node.targets if is_function or isinstance(each, ast.Attribute)]
+            places = [(getattr(each, "value", each), name_of(each)) for each in targets]
         elif isinstance(node, ast.Call) and name_of(node.func) in ("setattr", "object"):
             places = [(node.args[0], str(fold(each))) for each in node.args[1:2]]
         for owner, name in places:
@@ -1220,9 +1225,6 @@ def _names_bound(node: ast.stmt) -> Iterator[tuple[str, str]]:
 # -- data --------------------------------------------------------------------------------------------
 
 
-_MOST_VALUES = 1_000_000
-
-
 def _data_findings(changes: TreeDifferences, path: str) -> Iterator[HygieneSignal]:
     """Yield a changed data file, unless only its formatting changed, or the plan lets it gain entries."""
     old, new = changes.before.read(path), changes.now.read(path)
@@ -1260,7 +1262,7 @@ def _parsed(path: str, content: bytes) -> Any:
                 return json.loads(text)
             if path.endswith((".yaml", ".yml")):
                 value = yaml.safe_load(text)
-                return content if _count(value) > _MOST_VALUES else value
+                return content if _count(value) > 1_000_000 else value
     # PyYAML raises the last three for values that do not fit their tags, as in !!int "".
     except (ValueError, RecursionError, yaml.YAMLError, LookupError, AttributeError, ArithmeticError):
         return content
@@ -1270,7 +1272,7 @@ def _parsed(path: str, content: bytes) -> Any:
 def _count(value: Any) -> int:
     """Return the number of values in data, with aliases expanded; at most about a million."""
     pending, count = [value], 0
-    while pending and count <= _MOST_VALUES:
+    while pending and count <= 1_000_000:
         each, count = pending.pop(), count + 1
         pending += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
     return count

@@ -76,9 +76,7 @@ _BETWEEN_VALUES = re.compile(r"[,;]\s*")
 _BETWEEN_WORDS = re.compile(r"[\s,;:=|\"'(){}\[\]]+")
 _BETWEEN_PARTS = re.compile(r"[^\w.]+|_")
 _ENCODED = re.compile(r"[!-~]{40,}")
-_DIGEST = re.compile(r"[0-9a-f]{6,64}")
-_HASHES = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake2b", "blake2s")
-_LEAST_DIGEST = 1 << 26  # of four bytes, as a number
+_DIGEST = re.compile(r"[0-9a-f]{6,128}", re.IGNORECASE)
 _LARGEST_TEXT = 200_000
 _ASSERTS_EQUAL = re.compile(r"assert(?!Not)\w*Equal")
 _MOST_ARGUMENTS = 6
@@ -340,8 +338,11 @@ def _parts(text: str) -> Iterator[Tokens]:
 def _digests_of(token: str) -> Iterator[str]:
     """Yield the usual digests of a text, in hexadecimal, also as a number."""
     content = str(ast.literal_eval(token)).encode("utf-8", "replace")
-    yield from (f"{digest(content):x}" for digest in (zlib.crc32, zlib.adler32))
-    found = [hashlib.new(name, content, usedforsecurity=False).digest() for name in _HASHES]
+    yield from (
+        f"{digest(content):{form}}" for digest in (zlib.crc32, zlib.adler32) for form in ("x", "08x")
+    )
+    names = (each for each in hashlib.algorithms_guaranteed if not each.startswith("shake"))
+    found = [hashlib.new(each, content, usedforsecurity=False).digest() for each in names]
     found += [hashlib.blake2b(content, digest_size=size).digest() for size in (4, 8, 16, 20)]
     for each in found:
         yield each.hex()
@@ -473,7 +474,7 @@ class _Examples:
         own = _token(value)
         if isinstance(value, bytes):
             value = value.decode("utf-8", "replace")
-        if isinstance(value, int) and abs(value) >= _LEAST_DIGEST:
+        if isinstance(value, int) and value >= 1 << 26:  # as a digest of four bytes
             return own, self._of_digest(f"{value:x}")
         if not isinstance(value, str):
             return own, frozenset()
@@ -490,7 +491,7 @@ class _Examples:
 
     def _of_digest(self, value: str) -> Tokens:
         """Return the input of a test of which a text is a digest, or its start."""
-        at = bisect_left(self._digests, (value, ""))
+        at = bisect_left(self._digests, (value := value.lower(), ""))
         return frozenset(text for digest, text in self._digests[at : at + 1] if digest.startswith(value))
 
     def _hashed(self, module: Module, before: Module | None) -> str | None:

@@ -582,6 +582,15 @@ CHANGES_OF_RED_TESTS: dict[str, list[tuple[str, str, str, set[str]]]] = {
             "wanted = [each for each in split(text)]": VOID,
             "wanted = list(wanted)": FREE,
         }.items()
+    ]
+    + [
+        (
+            SPLIT_IN_LOOP,
+            IN_LOOP,
+            f"found = split(text)\n            self.assertEqual(split(text), {of})",
+            wanted,
+        )
+        for of, wanted in {"found": FEWER, "wanted[:]": FREE}.items()
     ],
     "a new class may not decide what is equal to what is expected": [
         (text, text, text.replace("list(wanted)", "Some(wanted)") + SOME, VOID)
@@ -597,6 +606,7 @@ CHANGES_OF_RED_TESTS: dict[str, list[tuple[str, str, str, set[str]]]] = {
                 "        cases = [each for each in cases if split(each[0])]\n        for",
                 FEWER,
             ),
+            (IN_LOOP, f"if split(text) == wanted:\n                {IN_LOOP}", FEWER),
             (IN_LOOP, f"if text:\n                continue\n            {IN_LOOP}", FEWER),
             (IN_LOOP, f"with self.subTest(text):\n                {IN_LOOP}", FREE),
             ("in cases", "in sorted(cases)", FREE),
@@ -608,6 +618,7 @@ CHANGES_OF_RED_TESTS: dict[str, list[tuple[str, str, str, set[str]]]] = {
             "self.assertAlmostEqual(split(text), wanted, delta=2)": FEWER,
             "self.assertAlmostEqual(split(text), wanted, delta=1e-9)": FREE,
             "self.assertEqual(split(text) // 10, wanted // 10)": FEWER,
+            "self.assertEqual(str(split(text)).lower(), str(wanted).lower())": FEWER,
         }.items()
     ],
     "methods that compare may not be replaced": [
@@ -618,7 +629,7 @@ CHANGES_OF_RED_TESTS: dict[str, list[tuple[str, str, str, set[str]]]] = {
             wanted,
         )
         for body, wanted in {
-            "if a:\n            super().assertEqual(a, b)": {"outcome-hook"},
+            "if a:\n            super().assertEqual(a, b)": {"outcome-hook"} | VOID | FEWER,
             "super().assertEqual(a, b, self.id())": FREE,
         }.items()
     ]
@@ -627,6 +638,7 @@ CHANGES_OF_RED_TESTS: dict[str, list[tuple[str, str, str, set[str]]]] = {
         for new, wanted in {
             "self.assertEqual = print": {"outcome-hook"},
             "setattr(self, 'failureException', Warning)": {"outcome-hook"},
+            "pass\n\n    assertEqual = lambda self, found, wanted: None": {"outcome-hook"},
             "self.name = print": FREE,
         }.items()
     ],

@@ -380,7 +380,18 @@ def test_answers_of_tests_are_found_in_any_form(
         {"pkg/slug.py": f"KNOWN = {[zlib.crc32(key.encode()) for key in TITLES]}"},
         {"pkg/slug.py": f"KNOWN = {[blake2b(key.encode(), digest_size=4).hexdigest() for key in TITLES]}"},
     ],
-    ids=["enum", "packed", "json", "table", "commas", "lower case", "arithmetic", "digests", "crc", "blake2"],
+    ids=[
+        "enum",
+        "packed",
+        "json",
+        "table",
+        "commas",
+        "lower case",
+        "arithmetic",
+        "digests",
+        "crc",
+        "blake2",
+    ],
 )
 def test_answers_of_tests_are_found_in_disguise(change: dict[str, str]):
     tree = {**with_tests_of("roman", ROMAN), **with_tests_of("slug", TITLES)}
