@@ -11,6 +11,7 @@ as a mere difference. Whether a permission covers a finding is decided in
 from __future__ import annotations
 
 import ast
+import builtins
 import io
 import itertools
 import json
@@ -262,8 +263,7 @@ def _void_values(was: Function, test: Function, before: Module, now: Module) -> 
     lenient = {
         each.name
         for each in now.tree.body
-        if isinstance(each, ast.ClassDef) and shape(each) not in before.statements
-        if not _COMPARES.isdisjoint(getattr(part, "name", "") for part in each.body)
+        if isinstance(each, ast.ClassDef) and shape(each) not in before.statements and _is_lenient(each)
     }
     kept = old.checks.keys() & new.checks.keys()
     sign = "assertion-void" if kept else "assertions-fewer"
@@ -276,6 +276,14 @@ def _void_values(was: Function, test: Function, before: Module, now: Module) -> 
         if lenient & used:
             return sign, f"compares with {min(lenient & used)}, which decides what is equal"
     return None
+
+
+def _is_lenient(node: ast.ClassDef) -> bool:
+    """Return whether a class replaces the equality of a built-in one, or ignores the other value."""
+    compares = [each for each in node.body if isinstance(each, FUNCTIONS) and each.name in _COMPARES]
+    is_value = any(name_of(each) in dir(builtins) for each in node.bases)
+    others = [({of.arg for of in each.args.args[1:]}, _names_in(each)) for each in compares]
+    return any(is_value or other.isdisjoint(names) for other, names in others)
 
 
 class _Flow:
@@ -330,8 +338,8 @@ class _Flow:
                 elif isinstance(each, ast.Name) and each.id not in found:
                     pending += self._sources.get(each.id, ())  # read by the loop
                     found.add(each.id)
-        left, right = (getattr(side, "id", "") for side in sides)
-        return asked & used[0] & used[1] | {left} & used[1] | {right} & used[0], used[0] | used[1]
+        left, right = (self._sources.keys() & {getattr(side, "id", "")} for side in sides)
+        return asked & used[0] & used[1] | left & used[1] | right & used[0], used[0] | used[1]
 
 
 def _is_narrowed(cases: ast.expr) -> bool:
@@ -912,7 +920,8 @@ def _rebindings(module: Module | None, changes: TreeDifferences) -> Iterator[ast
             files = (path for path in changes.new if is_test and changes.kind(path) in PYTHON_JUDGES)
             modules = (changes.module(path, now=True) for path in files if path.endswith(".py"))
             helpers = ((one, one.functions.get(name)) for one in modules if one is not None)
-            if _COMPARISON.fullmatch(name) or any(of and _holds_check([of], one) for one, of in helpers):
+            holds_check = any(of and _holds_check([of], one) for one, of in helpers)
+            if _COMPARISON.fullmatch(name) or (holds_check and not name.startswith("__")):
                 yield cast("ast.Assign | ast.Call", node)
 
 

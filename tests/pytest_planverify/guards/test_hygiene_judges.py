@@ -379,15 +379,17 @@ def test_data_of_failed_tests_may_change_but_not_lose_entries():
 
 
 def test_fixture_may_not_replace_a_helper_that_checks():
-    helper = "class Words:\n    def same(self, text):\n        assert split(text)\n"
+    check = "(self, text):\n        assert split(text)\n"
+    helper = f"class Words:\n    def same{check}\n    def __init__{check}"
     conftest = (
         "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef calm(request):\n    request.cls.{} = print\n"
     )
     tree = {**TREE, "tests/test_words.py": helper}
     found = [
-        of_red_tests({"tests/conftest.py": conftest.format(name)}, tree) for name in ("same", "client")
+        of_red_tests({"tests/conftest.py": conftest.format(name)}, tree)
+        for name in ("same", "client", "__init__")
     ]
-    assert found == [{"outcome-hook"}, set()]
+    assert found == [{"outcome-hook"}, set(), set()]
 
 
 @pytest.mark.parametrize("added", ["more:\n- b: 3\n", "cases: []\n", "- b: 3\n"])
@@ -544,6 +546,7 @@ LOOP = """class WordsTests(TestCase):
 SPLIT_IN_LOOP = f"from unittest import TestCase\n\nfrom pkg.words import split\n\n\n{LOOP}"
 IN_LOOP = "self.assertEqual(split(text), wanted)"
 SAME = "want = list(wanted)\n            self.assertEqual(split(text), want)"
+SAME_TWICE = "assert split('') == split('') == split; assert not split('') != split('')"
 SOME = "class Some(list):\n    def __eq__(self, other):\n        return True\n\n"
 CHANGES_OF_RED_TESTS: dict[str, list[tuple[str, str, str, set[str]]]] = {
     "a case with checks of its own may end a test": [
@@ -591,10 +594,16 @@ CHANGES_OF_RED_TESTS: dict[str, list[tuple[str, str, str, set[str]]]] = {
             wanted,
         )
         for of, wanted in {"found": FEWER, "wanted[:]": FREE}.items()
-    ],
+    ]
+    + [(SPLIT_IN_LOOP.replace(IN_LOOP, SAME_TWICE), "split('')", "split", FREE)],
     "a new class may not decide what is equal to what is expected": [
-        (text, text, text.replace("list(wanted)", "Some(wanted)") + SOME, VOID)
+        (text, text, text.replace("list(wanted)", "Some(wanted)") + some, wanted)
         for text in [SPLIT_IN_LOOP.replace(IN_LOOP, SAME)]
+        for some, wanted in {
+            SOME: VOID,
+            SOME.replace("(list)", ""): VOID,
+            SOME.replace("(list)", "").replace("True", "self.words == other.words"): FREE,
+        }.items()
     ],
     "a check may not be left out for some of its cases": [
         (SPLIT_IN_LOOP, old, new, wanted)
